@@ -39,7 +39,7 @@ class BodyLimits:
     """GitHub's own cap."""
     seconds: float = 10.0
     all_bytes: int = 128 * MEGABYTE
-    """Of all bodies being read: a sender has not proved yet to be GitHub. Beyond it, the largest is refused."""
+    """The cap for all bodies being read, because any stranger may send one. Beyond it, the largest is refused."""
     linger_seconds: float = 5.0
 
 
@@ -99,7 +99,7 @@ class BodyReader:
         return body
 
     def _hold(self, count: int, mine: _Reading) -> None:
-        """If all room is taken, the largest body goes: strangers must not keep GitHub's small ones out."""
+        """Refuse the largest body if no room is left: strangers must not keep GitHub's small ones out."""
         mine.size += count
         if mine.size > self._limits.most_bytes:
             raise self._too_large()

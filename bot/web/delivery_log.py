@@ -119,8 +119,8 @@ class DeliveryLog:
         return found
 
     def _is_wanted(self, each: _Listed, mark: DeliveryLogMark) -> bool:
-        """Beside webhooks, a delivery that was accepted once is never repeated, whatever the store remembers. One that
-        a person sent again after our first look is meant for us."""
+        """Never repeat what a webhook has brought, whatever the store remembers. A delivery that a person sent again
+        after our first look is meant for us."""
         last = each.last
         handled = bodies.is_wanted(last.event, last.action, HANDLED_EVENTS)
         in_time = not mark.is_history(last.at, last.id) and last.at > self._store.now() - MAX_AGE_SECONDS

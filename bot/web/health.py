@@ -71,7 +71,11 @@ class Health:
         self._store = store
         self._is_reached = is_reached
         self.metrics = ServiceMetrics(store)
-        self._checks: dict[str, Check] = {"start": _starting}
+
+        async def starting() -> str | None:
+            return "The service is still starting."
+
+        self._checks: dict[str, Check] = {"start": starting}
         self._token = token
 
     def routes(self) -> list[BaseRoute]:
@@ -96,10 +100,6 @@ class Health:
                 return None
 
         self.metrics.sandboxes = _Remembered(sandboxes)
-
-
-async def _starting() -> str | None:
-    return "The service is still starting."
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ def _by(name: str, help_: str, label: str, values: Mapping[str, int], *, total: 
 
 
 def _may_read(request: Request, token: Secret | None, *, is_reached: bool) -> bool:
-    """Where a proxy may run on this machine, ask for the token: it may hide on whose behalf it asks."""
+    """Require the token if a proxy may run on this machine: it may hide on whose behalf it asks."""
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if token is not None and scheme.lower() == "bearer":
         return hmac.compare_digest(given.strip().encode(), token.reveal().encode())

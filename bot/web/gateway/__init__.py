@@ -1,6 +1,6 @@
-"""The way to the model for agents in environments: takes a turn's token, gives the provider the real credential.
+"""Lets agents in environments reach the model: takes a turn's token, and gives the provider the real credential.
 
-Two paths, POST only. What an agent sends is hostile until shown otherwise; what it must never get is the credential.
+Two paths, POST only. Everything that an agent sends counts as hostile, and it must never get the credential.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = ["Ceilings", "Credential", "Credentials", "Dialect", "Gateway", "Tunin
 log = logging.getLogger(__name__)
 
 Credentials = Callable[[InstallationId], Awaitable[Credential]]
-"""Asked for each request, at that moment; raises a BotError when the installation has none."""
+"""Called for each request; raises a BotError if the installation has none."""
 
 MESSAGES = "/v1/messages"
 COUNT_TOKENS = "/v1/messages/count_tokens"
@@ -54,9 +54,9 @@ PREFIXES = ("/gateway/anthropic", "/anthropic")
 PATHS = {prefix + path: path for prefix in PREFIXES for path in (MESSAGES, COUNT_TOKENS)}
 QUERY = re.compile(rb"[A-Za-z0-9_=&.-]{0,200}")
 ENDING = (401, 403)
-"""At which the agent's client ends."""
+"""Statuses that end the agent's client."""
 TOLD = ("field",)
-"""Reasons at which it may end, with another status."""
+"""Reasons that may end it with another status."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class GatewayCaller:
-    """Who asks, known before the body is read."""
+    """Identifies a request's sender before its body is read."""
 
     path: str
     token: str
@@ -82,7 +82,7 @@ class GatewayCaller:
 
 
 class Gateway:
-    """An ASGI application; `refusals` and `left_out` count, for the metrics."""
+    """An ASGI application; the metrics read `refusals` and `left_out`."""
 
     def __init__(  # noqa: PLR0913 - the composition root's one call
         self,
@@ -116,7 +116,7 @@ class Gateway:
         return self._watch.left_out
 
     async def close(self) -> None:
-        """Settles what has ended and closes the connections; call it when no server sends requests any more."""
+        """Settle what has ended and close the connections; call it after the last request."""
         await self._money.close()
         await self._upstream.close()
 
@@ -158,7 +158,7 @@ class Gateway:
         try:
             granted = await rows.grant(self._store, caller.sha256)
         except TransientError:
-            return True  # asked again in a moment; a turn does not end on a guess
+            return True  # it is asked again in a moment
         return granted is not None and granted.is_live(self._clock())
 
     async def _order(self, scope: Scope, receive: Receive, caller: GatewayCaller, place: RequestPlace) -> Order:
@@ -190,7 +190,7 @@ class Gateway:
     async def _ask(
         self, scope: Scope, receive: Receive, caller: GatewayCaller, place: RequestPlace
     ) -> model_request.CheckedRequest:
-        """Reads the body in a thread: that may take long, and others must be answered meanwhile."""
+        """Read the body in a thread, because that may take long."""
         raw = await read_body(scope, receive, self._tuning.body_seconds, place.take)
         read = functools.partial(model_request.read, allowed_model=caller.grant.model, dialect=self._dialect)
         async with place.reading():
@@ -198,20 +198,17 @@ class Gateway:
 
     async def _serve(self, caller: GatewayCaller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            if caller.path == COUNT_TOKENS:
-                await self._count(caller, order, scope, receive, send)
-            else:
+            if caller.path != COUNT_TOKENS:
                 await self._answer(caller, order, scope, receive, send)
+                return
+            with _while_the_store_answers():
+                await self._money.count(caller.sha256)
+            exchange = Exchange(order, self._upstream, Free())
+            await exchange.run(scope, receive, send)
+            self._complain_of(caller, exchange)
         except GatewayRefusal as refusal:
             await self._note(caller, refusal)
             await self._refuse(refusal, scope, receive, send)
-
-    async def _count(self, caller: GatewayCaller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
-        with _while_the_store_answers():
-            await self._money.count(caller.sha256)
-        exchange = Exchange(order, self._upstream, Free())
-        await exchange.run(scope, receive, send)
-        self._complain_of(caller, exchange)
 
     async def _answer(self, caller: GatewayCaller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
         with _while_the_store_answers():
@@ -224,7 +221,7 @@ class Gateway:
             await self._money.settle(allowance.claim.id, exchange.settlement())
 
     async def _note(self, caller: GatewayCaller | None, refusal: GatewayRefusal) -> None:
-        """Tells people what ends a run: the client cannot tell us from the provider, which they would blame."""
+        """Store why a run ends: people see only the client's error, and would blame the provider."""
         if caller is None:
             return
         reason = STORM if self._watch.misused(caller.sha256, refusal) else refusal.reason
@@ -250,7 +247,7 @@ def _whose(caller: GatewayCaller) -> str:
 
 
 def _path(scope: Scope) -> str:
-    """The provider's path, or a Refusal: matched as it was sent, before anything was decoded in it."""
+    """Match the path as it was sent, before anything in it is decoded."""
     sent = (scope.get("raw_path") or scope["path"].encode("utf-8", "surrogateescape")).decode("latin-1")
     if any(mark in sent for mark in ("%", "\\", "//", "..", ";")):
         raise GatewayRefusal(400, "path", "The path must be written plainly.")

@@ -1,5 +1,5 @@
-"""The gateway's clients: lets so many requests in, reads bodies under a cap and a deadline, and ends the work on a
-request as soon as its client goes away or its token is revoked."""
+"""Handles the gateway's clients: limits their requests, reads bodies under a cap and a deadline, and ends the work when
+the client goes away or its token is revoked."""
 
 from __future__ import annotations
 
@@ -31,23 +31,37 @@ KINDS = {
     529: "overloaded_error",
 }
 NO_CREDIT = "Your credit balance is too low to access the Anthropic API: the budget is used up."
-"""The API's own words come first: the client ends on them at once instead of trying again."""
+"""Begins with the API's own words, on which the client ends at once instead of trying again."""
 BUSY = "Overloaded: what this costs cannot be written down at the moment."
 FINAL = {"x-should-retry": "false"}
-"""The client obeys it: without it, a 401 is tried eleven times in three minutes."""
+"""Keeps the client from trying again: after a 401 it would try eleven times in three minutes."""
 
 COMPLAINT_SECONDS = 600.0
 MOST_MISUSES = 40
-"""Refused requests of one token that no well-behaved program sends; then it is cut off."""
+"""After so many misuses the token is cut off; a well-behaved program causes none."""
 MOST_REMEMBERED = 10_000
 MOST_NAMED = 50
-"""Names from agents that are logged, each once: whoever makes up others fills no log."""
+"""Names from agents that are logged, each once; an agent that invents more cannot fill the log."""
 MISUSE = frozenset({"encoded", "feature", "field", "malformed", "model", "smuggled", "stalled", "too_large"})
 STORM = "storm"
 
+MAX_BODY_BYTES = 32 << 20
+"""The limit of the provider's own API."""
+MOST_OF_ONE = 64 << 20
+MOST_OF_ALL = 128 << 20
+ALWAYS_OF_ONE = 4 << 20
+"""Each token may always send this much. Otherwise two slow senders could take all of the room."""
+MOST_OF_INSTALLATION = 128
+"""Requests at a time: half of the connections to the provider."""
+READERS = 1
+"""Bodies decoded at once: meanwhile each takes several times its size, and delays the others."""
+ENDED = "The token of this turn was ended."
+
+Take = Callable[[int], None]
+
 
 class GatewayRefusal(Exception):
-    """Ends a request; `reason` is the word under which it is counted."""
+    """Ends a request; the metrics count it under `reason`."""
 
     def __init__(self, status: int, reason: str, message: str, *, retry_after: int | None = None) -> None:
         super().__init__(message)
@@ -71,12 +85,12 @@ def error_object(kind: str, message: str) -> dict[str, Any]:
 
 
 def error_event(kind: str, message: str) -> bytes:
-    """The same inside a stream that has begun."""
+    """Build the error for a stream that has begun."""
     return f"event: error\ndata: {json.dumps(error_object(kind, message))}\n\n".encode()
 
 
 async def closed(scope: Scope, receive: Receive, send: Send) -> None:
-    """Stands in for the gateway where no sandbox comes: no token is looked at."""
+    """Stand in for the gateway at an address that no sandbox uses, and look at no token."""
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
     else:
@@ -88,12 +102,12 @@ def exhausted() -> GatewayRefusal:
 
 
 class RefusalWatch:
-    """One for each gateway."""
+    """Counts refusals, finds misused tokens, and logs what the operator should know."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.refusals: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
-        """What requests went on without: betas and fields."""
+        """By kind: betas, fields and query parts that requests went on without."""
         self._clock = clock
         self._complained: OrderedDict[tuple[object, str], float] = OrderedDict()
         self._misuses: OrderedDict[str, int] = OrderedDict()
@@ -106,7 +120,7 @@ class RefusalWatch:
             self.complain("field", "an agent's request was refused", refusal.message)
 
     def misused(self, token_sha256: str, refusal: GatewayRefusal) -> bool:
-        """Returns whether the token is to be cut off now."""
+        """Decide whether to cut the token off."""
         if refusal.reason not in MISUSE:
             return False
         count = self._misuses.pop(token_sha256, 0) + 1
@@ -115,16 +129,16 @@ class RefusalWatch:
         return count >= MOST_MISUSES
 
     def without(self, kind: str, names: Iterable[str]) -> None:
-        """`kind` is `beta`, `field` or `query`; the names come from the agent, and so never become a label."""
+        """`kind` is `beta`, `field` or `query`; the agent's own names never become a metric's label."""
         for name in names:
             self.left_out[kind] += 1
             if name not in self._named and len(self._named) < MOST_NAMED:
                 self._named.add(name)
-                words = "the %s %r was left out of a request, because nobody knows what it costs; %s lets it through"
+                words = "the %s %r was left out of a request, because its cost is unknown; %s lets it through"
                 log.warning(words, kind, name[:80], "FORGEHAND_GATEWAY_ALLOW")
 
     def complain(self, about: object, what: str, detail: str) -> None:
-        """Every request of every session meets the same trouble."""
+        """Log each trouble only now and then, because every request meets it."""
         now = self._clock()
         if now - self._complained.get((about, what), float("-inf")) < COMPLAINT_SECONDS:
             return
@@ -138,29 +152,14 @@ def cut_off() -> GatewayRefusal:
     return GatewayRefusal(403, STORM, words)
 
 
-def _bound(kept: OrderedDict[object, object] | OrderedDict[str, int] | OrderedDict[tuple[object, str], float]) -> None:
+def _bound(kept: OrderedDict[Any, Any]) -> None:
     while len(kept) > MOST_REMEMBERED:
         kept.popitem(last=False)
 
 
-MAX_BODY_BYTES = 32 << 20
-"""As the provider's own API takes it."""
-MOST_OF_ONE = 64 << 20
-MOST_OF_ALL = 128 << 20
-ALWAYS_OF_ONE = 4 << 20
-"""What each token may send whatever others hold: two that send slowly could take all of the room else."""
-MOST_OF_INSTALLATION = 128
-"""Requests in hand: half of the connections that there are to the provider."""
-READERS = 1
-"""Bodies that are decoded at once: each takes several times its size meanwhile, and the others' time."""
-ENDED = "The token of this turn was ended."
-
-Take = Callable[[int], None]
-
-
 @dataclass
 class _Share:
-    """What one token has in hand."""
+    """The requests and bytes of one token."""
 
     requests: int = 0
     held: int = 0
@@ -168,7 +167,7 @@ class _Share:
 
 
 class RequestPlace:
-    """Of one request, from before its body is read to its end."""
+    """Holds the place of one request from before its body is read until it ends."""
 
     def __init__(self, room: Room, share: _Share) -> None:
         self._room = room
@@ -176,19 +175,19 @@ class RequestPlace:
         self._mine = 0
 
     def take(self, size: int) -> None:
-        """Raises Refusal where too much is held already."""
+        """Refuse if the token or all of them hold too much."""
         mine = self._share.held + size
         if mine > MOST_OF_ONE or (mine > ALWAYS_OF_ONE and self._room.held + size > MOST_OF_ALL):
             raise GatewayRefusal(429, "room", "Too much is being sent at once.", retry_after=1)
         self._add(size)
 
     def free(self) -> None:
-        """The body was sent on."""
+        """Give the bytes back: the body was sent on."""
         self._add(-self._mine)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:
-        """One body of a token at a time, so that nobody waits for another's for long."""
+        """Read one body of each token at a time, so that no token waits long for another's."""
         async with self._share.reading, self._room.readers:
             yield
 
@@ -199,8 +198,8 @@ class RequestPlace:
 
 
 class Room:
-    """How many requests are in hand, and how much of their bodies, of one token, one installation and all: an agent may
-    open a thousand connections at once."""
+    """Counts the requests and bytes of each token, each installation and all together: an agent may open a thousand
+    connections at once."""
 
     def __init__(self) -> None:
         self.held = 0
@@ -210,7 +209,7 @@ class Room:
 
     @contextmanager
     def place(self, owner: str, most: int, installation: int) -> Iterator[RequestPlace]:
-        """Raises Refusal before anything is read."""
+        """Refuse before anything is read."""
         share = self._shares.get(owner) or _Share()
         if share.requests >= most:
             raise too_many("turn")
@@ -237,7 +236,7 @@ def too_many(whose: str) -> GatewayRefusal:
 
 
 async def read_body(scope: Scope, receive: Receive, seconds: float, take: Take) -> bytes:
-    """Raises Refusal; ClientDisconnect when the client went away first."""
+    """Raise GatewayRefusal, or ClientDisconnect if the client goes away first."""
     headers = {name.lower(): value for name, value in scope["headers"]}
     if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
         raise GatewayRefusal(415, "encoded", "The request body must not be compressed.")
@@ -256,7 +255,7 @@ def too_large() -> GatewayRefusal:
 
 
 async def until_gone(receive: Receive) -> None:
-    """Return when the client closes the connection; only after its body was read."""
+    """Wait until the client closes the connection; call it only after its body was read."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -278,7 +277,7 @@ async def _read(receive: Receive, take: Take) -> bytes:
 
 
 class Presence:
-    """Watches a client and its token during the work. Use `send` for the answer, so that it knows how far that got."""
+    """Watches a client and its token during the work. The answer goes through `send`, which notes how far it got."""
 
     def __init__(
         self, receive: Receive, send: Send, is_live: Callable[[], Awaitable[bool]], check_seconds: float

@@ -1,6 +1,6 @@
-"""One connection to the model's provider: a request out, its answer in as it comes, held back while nobody takes it.
+"""One connection to the model's provider: sends a request, and passes the answer on as fast as its reader takes it.
 
-Every chunk of every stream passes here, so httptools parses (in C), and what has come is taken as one piece.
+Every chunk of every stream passes here. So httptools (in C) parses it, and chunks that wait are taken as one piece.
 """
 
 from __future__ import annotations
@@ -16,35 +16,34 @@ from typing import cast
 import httptools
 
 MOST_BYTES = 16 << 10
-"""In hand of one stream, and given out at a time; then its sender waits. Little, as a burst is paid for as a whole
-before it is passed on. Over TLS asyncio has up to 256 KiB more in hand."""
+"""Held of one stream, and given out at a time; beyond that its sender waits. It is small because a burst is paid for as
+a whole before it is passed on. Over TLS asyncio holds up to 256 KiB more."""
 MOST_BESIDE_BYTES = 64 << 10
-"""Of what is no body, without a byte of it in between: heads, those of interim answers too, trailers."""
+"""In a row outside a body: heads, also of interim answers, and trailers."""
 SLICE = 256 << 10
 _BREAK = re.compile(r"[\r\n\0]")
 
 
 class ConnectionBroken(Exception):
-    """The connection or what came over it."""
+    """The connection ended early, or what came over it is no answer."""
 
 
 @dataclass(frozen=True)
 class AnswerHead:
-    """Of an answer; the headers' names are in lower case."""
-
     status: int
     headers: dict[str, str]
+    """By their names in lower case."""
 
 
 class Landing:
-    """Where bytes arrive, for all connections of one loop: what comes is parsed before anything else is read."""
+    """The buffer for all connections of a loop, because each parses what arrived before anything else is read."""
 
     def __init__(self) -> None:
         self._view = memoryview(bytearray(MOST_BYTES))
 
     def room(self, sizehint: int) -> memoryview:
-        """Over TLS for all that is there: at the end of a connection asyncio reads once and drops the rest. And a view,
-        since it writes each further record into a slice, which of a bytearray is a copy."""
+        """Make room for all that is there: at the end of a TLS connection asyncio reads once and drops the rest. Return
+        a view, because asyncio writes further records into a slice, and slicing a bytearray copies it."""
         if sizehint > len(self._view):
             self._view = memoryview(bytearray(sizehint))
         return self._view
@@ -54,7 +53,7 @@ class Landing:
 
 
 class News:
-    """All waits share a timer, which is seldom touched: one for each chunk of a stream costs as much as the chunk."""
+    """Wakes a reader. All waits share one timer: a timer for each chunk of a stream would cost as much as the chunk."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -66,7 +65,7 @@ class News:
         return self._loop.time() + seconds
 
     async def wait(self, until: float) -> None:
-        """TimeoutError when nothing came."""
+        """Raise TimeoutError if nothing came."""
         self._until = until
         if self._timer is None or self._timer.when() > until:
             self.close()
@@ -87,7 +86,7 @@ class News:
             self._timer = None
 
     def _look(self) -> None:
-        """The timer was set for a wait that may be over."""
+        """End the current wait, or set the timer again: it may be from an earlier wait."""
         self._timer = None
         if self._awaited is None or self._awaited.done():
             return
@@ -98,7 +97,7 @@ class News:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """For one exchange after the other: `send`, `head`, then `next` until it gives nothing."""
+    """Carries one exchange after the other: `send`, `head`, then `next` until it returns nothing."""
 
     def __init__(self, landing: Landing) -> None:
         self._landing = landing
@@ -122,13 +121,13 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_free(self) -> bool:
-        """Says whether another exchange may follow: both ends of this one were reached, and both sides keep it. What
-        follows half a request would be read as the rest of it; what nobody takes is held back, with all after it."""
+        """Decide whether another exchange may follow: request and answer are complete, and both sides keep the
+        connection. After half a request, the next one would be read as its rest; an untaken answer blocks the next."""
         whole = self._sent and self._complete and self._error is None
         return whole and not self._taken and self._keeps and not self._lost and not self._has_news()
 
     async def send(self, head: bytes, body: bytes, seconds: float) -> None:
-        """Each piece of it within the time. An answer that comes before the end is one as well."""
+        """Send each piece within the time; stop if the answer comes early."""
         self._begin()
         self._transport.write(head)
         for start in range(0, len(body), SLICE):
@@ -149,9 +148,9 @@ class Connection(asyncio.BufferedProtocol):
         return self._head
 
     async def next(self, seconds: float) -> bytes:
-        """Returns what has come since, at least a byte; nothing at the end. A break is raised after all that came."""
+        """Return what has come since, and nothing at the end. Raise a break only after all that came before it."""
         if not self._taken:
-            until = self._news.later(seconds)  # for all of the wait: what comes meanwhile may be no body
+            until = self._news.later(seconds)  # for the whole wait: what wakes it may not be body
             while not self._taken and not self._complete:
                 await self._more(until)
         come = b"".join(self._taken)
@@ -165,7 +164,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def _has_news(self) -> bool:
-        """Its end, as a rule, of which the event loop has not told us yet."""
+        """Look for bytes, usually the connection's end, that the event loop has not reported yet."""
         socket = self._transport.get_extra_info("socket")
         if self._transport.is_closing() or socket is None:
             return True
@@ -233,7 +232,7 @@ class Connection(asyncio.BufferedProtocol):
             named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._headers}
             self._head = AnswerHead(status, named)
             self._keeps = self._parser.should_keep_alive()
-            self._writable.set()  # who answers before the end may not read it
+            self._writable.set()  # a provider that answers early may not read the rest
         self._headers = []
 
     def on_body(self, body: bytes) -> None:
@@ -242,10 +241,10 @@ class Connection(asyncio.BufferedProtocol):
         self._size += len(body)
 
     def on_message_complete(self) -> None:
-        self._complete = self._head is not None  # else it was one of those that announce another
+        self._complete = self._head is not None  # otherwise it was an interim answer
 
     def _was_ended(self) -> bool:
-        """Asks whether the other side ended it. Without its word, which TLS has, anybody may have cut the rest off."""
+        """Tell an end by the provider from a cut by anyone else. Only TLS can."""
         try:
             return self._tls is None or not self._tls.read(1)
         except ssl.SSLError as error:
@@ -257,7 +256,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 def request(host: str, path: str, headers: Sequence[tuple[str, str]], size: int) -> bytes:
-    """The head of a POST. ValueError for what could be read as more than one line."""
+    """Build the head of a POST; raise ValueError if a line contains a break."""
     lines = [f"POST {path} HTTP/1.1", f"host: {host}", *(f"{name}: {value}" for name, value in headers)]
     if any(_BREAK.search(line) for line in lines):
         raise ValueError("a header or the path has a line break in it")

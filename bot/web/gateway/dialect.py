@@ -1,10 +1,9 @@
-"""What the tested agent sends to the provider's API: the one list of fields, betas and headers that go on from here.
+"""The only list of the fields, betas and headers that the gateway passes on to the provider's API.
 
-Whatever may cost something stands here with a reason, or does not go on. The lists were measured with Claude Code
-2.1.326 (`tests/gateway/test_with_claude.py` compares them with what the installed one sends). A beta that is not known
-is left out of the header: without it the provider offers less and costs no more, and the agent's program goes on
-without it where the provider complains. A field cannot be left out, because the request would mean something else:
-it is refused, in the words in which the provider refuses unknown fields.
+They were measured with Claude Code 2.1.326; `tests/gateway/test_with_claude.py` compares them with the installed one.
+Anything that may cost money is listed with a reason, or does not pass. An unknown beta is left out of the header: the
+provider then offers less, and the agent's program copes. A request with an unknown field is refused in the provider's
+own words, because without the field it would mean something else.
 """
 
 from __future__ import annotations
@@ -22,13 +21,12 @@ FIELDS = frozenset({
     "stop_sequences", "stream", "system", "temperature", "thinking", "tool_choice", "tools", "top_k", "top_p",
 })  # fmt: skip
 LEFT_OUT = frozenset({"fallbacks", "safeguards"})
-"""Fields of which the provider may know nothing, so that a request means the same without them. `fallbacks` names
-models that the provider takes in the place of the one that was asked for, whatever they cost; `safeguards` has another
-model look at each call of a tool, at a price that is nowhere named."""
+"""Fields without which a request means the same. `fallbacks` names models that the provider may use instead, whatever
+they cost. With `safeguards`, another model looks at each call of a tool, at an unknown price."""
 EMPTY = frozenset({"container", "mcp_servers"})
-"""Fields that may be there as long as they ask for nothing."""
+"""Fields that are allowed only if empty."""
 EDITS = ("clear_thinking_", "clear_tool_uses_")
-"""Edits of the context that only leave something out. One that has it summed up is a further answer, and is paid."""
+"""Edits of the context that only leave something out. A summary would be another answer, and cost money."""
 OUTPUT = frozenset({"effort", "format"})
 BETAS = frozenset({
     "advanced-tool-use-2025-11-20", "afk-mode-2026-01-31", "claude-code-20250219", "context-1m-2025-08-07",
@@ -39,10 +37,10 @@ BETAS = frozenset({
     "token-counting-2024-11-01", "tool-search-tool-2025-10-19", "web-search-2025-03-05",
 })  # fmt: skip
 QUERY = frozenset({"beta=true"})
-"""Parts of the address behind the `?`. Others might ask for what costs, as headers and fields do."""
+"""Parts of the query. Others might cost money, like headers and fields."""
 ANTHROPIC = "anthropic-"
 HEADERS = frozenset({"anthropic-beta", "anthropic-dangerous-direct-browser-access", "anthropic-version"})
-"""The provider's own headers. Others of its name may ask for what costs."""
+"""The provider's own headers. Others with its name might cost money."""
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
@@ -50,22 +48,22 @@ HOP_BY_HOP = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", 
 OURS = {"host", "content-length", "content-type", "content-encoding", "accept-encoding", "expect", "cookie", "via"}
 ASIDE = ("x-forwarded", "forwarded")
 CREDENTIALS = ("api-key", "authorization")
-"""How they end, those that other providers take beside their own included: a key of somebody else's account must not
-lead there."""
+"""Ends of the names of credential headers, also of those that only other providers accept: no request may be paid from
+somebody else's account."""
 PLAIN = re.compile(r"[a-z0-9-]+")
-"""An underscore is a hyphen to some servers, so that the name would be another one there."""
+"""Without underscores, which some servers read as hyphens."""
 ANSWERED = re.compile(r"request-id|retry-after(-ms)?|x-should-retry|anthropic-ratelimit-[a-z0-9-]+")
 BETA, OAUTH_BETA = "anthropic-beta", "oauth-2025-04-20"
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """The lists above, and what the operator admits beside them at their own risk."""
+    """The lists above, and what the operator admits in addition, at their own risk."""
 
     admitted: frozenset[str] = field(default_factory=frozenset)
 
     def check(self, body: dict[str, Any]) -> frozenset[str]:
-        """Raises Refusal; takes out, and returns, the fields that do not go on."""
+        """Remove the fields that do not go on, and return their names."""
         for name in EMPTY:
             if body.get(name) and name not in self.admitted:
                 raise GatewayRefusal(403, "feature", f"{name}: not available through this gateway")
@@ -74,30 +72,26 @@ class Dialect:
             del body[name]
         for name in body.keys() - FIELDS - EMPTY - self.admitted:
             raise unknown(name)
-        self._within(body, "output_config", OUTPUT)
+        output = body.get("output_config")
+        for name in output.keys() - OUTPUT - self.admitted if isinstance(output, dict) else ():
+            raise unknown(f"output_config.{name}")
         self._check_edits(body.get("context_management"))
         return left_out
 
     def betas(self, values: Iterable[str]) -> tuple[list[str], list[str]]:
-        """(those that go on, those that do not), each once."""
+        """Return (those that go on, those that do not), each once."""
         words = dict.fromkeys(word.strip() for value in values for word in value.split(",") if word.strip())
         known = [word for word in words if word in BETAS or word.lower() in self.admitted]
         return known, [word for word in words if word not in known]
 
     def query(self, raw: str) -> tuple[str, list[str]]:
-        """(what goes on, the names of what does not)."""
+        """Return (the parts that go on, the names of the others)."""
         parts = [(part, part.partition("=")[0]) for part in raw.split("&") if part]
         known = [part for part, name in parts if part in QUERY or name in self.admitted]
         return "&".join(known), [name for part, name in parts if part not in known]
 
     def may_pass(self, header: str) -> bool:
         return not header.startswith(ANTHROPIC) or header in HEADERS or header in self.admitted
-
-    def _within(self, body: Mapping[str, Any], name: str, known: frozenset[str]) -> None:
-        value = body.get(name)
-        if isinstance(value, dict):
-            for inner in value.keys() - known - self.admitted:
-                raise unknown(f"{name}.{inner}")
 
     def _check_edits(self, value: Any) -> None:
         if value is None:
@@ -112,8 +106,7 @@ class Dialect:
 
 
 def unknown(name: str) -> GatewayRefusal:
-    shown = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_.-") else "?" for letter in name)
-    shown = shown[:80]
+    shown = re.sub(r"[^A-Za-z0-9_.-]", "?", name[:80])
     return GatewayRefusal(
         400,
         "field",
@@ -124,19 +117,22 @@ def unknown(name: str) -> GatewayRefusal:
 
 @dataclass(frozen=True)
 class Credential:
-    """The installation's own: an API key, or an OAuth token of a subscription."""
+    """An API key, or an OAuth token of a subscription."""
 
     value: Secret
     is_oauth: bool = False
 
 
 def token(headers: RawHeaders) -> str:
-    """The one token that the client shows, or a Refusal. What it showed is never repeated."""
+    """Return the one token that the client shows. A refusal never repeats what it showed."""
     shown = {"x-api-key": list[str](), "authorization": list[str]()}
     for name, raw in headers:
         kind = name.decode("latin-1").lower()
         if kind in shown:
-            shown[kind].append(_clean(raw))
+            value = raw.decode("latin-1").strip()
+            if not (value.isascii() and value.isprintable()):
+                raise GatewayRefusal(400, "smuggled", "A credential header has characters that it must not have.")
+            shown[kind].append(value)
     if any(len(values) > 1 for values in shown.values()):
         raise GatewayRefusal(400, "smuggled", "A credential header was sent more than once.")
     found = {*shown["x-api-key"], *(_bearer(value) for value in shown["authorization"])}
@@ -152,7 +148,7 @@ def token(headers: RawHeaders) -> str:
 
 
 def forwarded(headers: RawHeaders, credential: Credential, dialect: Dialect) -> tuple[list[tuple[str, str]], list[str]]:
-    """(what the provider gets, the betas that it does not get)."""
+    """Return (the headers for the provider, the betas left out)."""
     pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
     named = {word.strip().lower() for name, value in pairs if name == "connection" for word in value.split(",")}
     dropped = HOP_BY_HOP | OURS | named
@@ -173,12 +169,12 @@ def forwarded(headers: RawHeaders, credential: Credential, dialect: Dialect) -> 
         kept.append(("x-api-key", credential.value.reveal()))
     if betas:
         kept.append((BETA, ",".join(betas)))
-    # identity: what is metered must be readable, and a compressor would hold back the stream
+    # identity: the meter must read the answer, and a compressor would hold back the stream
     return [*kept, ("content-type", "application/json"), ("accept-encoding", "identity")], unknown
 
 
 def returned(headers: Mapping[str, str]) -> dict[str, str]:
-    """Leaves what the client learns of the provider's headers: not which organisation pays."""
+    """Keep the headers that the client may see: not, for example, which organisation pays."""
     return {name.lower(): value for name, value in headers.items() if ANSWERED.fullmatch(name.lower())}
 
 
@@ -187,10 +183,3 @@ def _bearer(value: str) -> str:
     if scheme.lower() != "bearer":
         raise GatewayRefusal(401, "missing", "The authorization header must be of the Bearer kind.")
     return rest.strip()
-
-
-def _clean(value: bytes) -> str:
-    text = value.decode("latin-1").strip()
-    if any(ord(char) < 0x20 or ord(char) > 0x7E for char in text):
-        raise GatewayRefusal(400, "smuggled", "A credential header has characters that it must not have.")
-    return text

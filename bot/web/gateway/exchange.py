@@ -30,14 +30,19 @@ WRITE_SECONDS = 60.0
 MAX_CONNECTIONS = 256
 MOST_KEPT = 32
 KEPT_SECONDS = 30.0
+MAX_ERROR_BYTES = 64 << 10
+MAX_WHOLE_BYTES = 32 << 20
+UNREACHABLE = "The model's provider could not be reached."
+BROKEN = "The answer of the model's provider broke off."
+STRANGE = "The model's provider sent something that is not an answer."
 
 
 class Unreachable(Exception):
-    """Nothing was sent."""
+    """No connection: nothing was sent."""
 
 
 class ProviderAnswer:
-    """What the provider says: its head, then `next` until it gives nothing. Broken where it breaks off."""
+    """An answer: its head, then `next` until it returns nothing. `next` raises ConnectionBroken if it breaks off."""
 
     def __init__(self, head: AnswerHead, connection: Connection, read_seconds: float) -> None:
         self.status = head.status
@@ -49,7 +54,7 @@ class ProviderAnswer:
         return await self._connection.next(self._read_seconds)
 
     async def whole(self, limit: int) -> bytes | None:
-        """The whole body, or None when it is too large or breaks off."""
+        """Return the body, or None if it is too large or breaks off."""
         parts: list[bytes] = []
         size = 0
         try:
@@ -64,7 +69,7 @@ class ProviderAnswer:
 
 
 class Upstream:
-    """The operator's proxy variables are not heeded: they must not carry the key to another host by accident."""
+    """Keeps connections to the provider. It ignores proxy variables, which could carry the key to another host."""
 
     def __init__(self, url: str, read_seconds: float = READ_SECONDS) -> None:
         parts = urlsplit(url.rstrip("/"))
@@ -75,11 +80,11 @@ class Upstream:
         self._landing = Landing()
         self._room = asyncio.Semaphore(MAX_CONNECTIONS)
         self._kept: list[tuple[float, Connection]] = []
-        """With when each came free, the oldest first."""
+        """The time when each became free, the oldest first."""
 
     @asynccontextmanager
     async def ask(self, path: str, headers: Sequence[tuple[str, str]], body: bytes) -> AsyncIterator[ProviderAnswer]:
-        """Unreachable, or Broken once it was sent. Who leaves before the end closes the connection."""
+        """Raise Unreachable before sending, ConnectionBroken afterwards. Leaving early closes the connection."""
         head = connection.request(self._name, self._path + path, headers, len(body))
         async with self._connected() as line:
             await line.send(head, body, WRITE_SECONDS)
@@ -120,12 +125,12 @@ class Upstream:
                 )
         except ssl.SSLCertVerificationError as error:
             raise Unreachable(f"its certificate is refused: {error.verify_message}") from None
-        except (OSError, TimeoutError, UnicodeError) as error:  # the last: a name that is none
+        except (OSError, TimeoutError, UnicodeError) as error:  # UnicodeError: an invalid host name
             raise Unreachable(type(error).__name__) from None
         return line
 
     def _free(self) -> Connection | None:
-        """The one used last: it is the likeliest to live."""
+        """Take the one used last, which is the likeliest to live."""
         while self._kept:
             since, line = self._kept.pop()
             if line.is_free and asyncio.get_running_loop().time() - since < KEPT_SECONDS:
@@ -149,25 +154,18 @@ def _tls() -> ssl.SSLContext:
     return context
 
 
-MAX_ERROR_BYTES = 64 << 10
-MAX_WHOLE_BYTES = 32 << 20
-UNREACHABLE = "The model's provider could not be reached."
-BROKEN = "The answer of the model's provider broke off."
-STRANGE = "The model's provider sent something that is not an answer."
-
-
 class MoneySource(Protocol):
-    """Where the money for one request comes from."""
+    """Pays for one request."""
 
     def begun(self, most_usd: float) -> None:
-        """The provider has said what the input costs, and so what all of it may cost at most."""
+        """Take note of the most it can cost, now that the provider has stated the input's cost."""
 
     async def ceiling(self, cost_usd: float) -> float:
-        """Up to where the request may cost, having cost this much: less than that when it must end."""
+        """Return how much it may cost in all, given what it has cost; less than that if it must end."""
 
 
 class Free:
-    """Of a request that costs nothing."""
+    """Pays for a request that costs nothing."""
 
     def begun(self, most_usd: float) -> None:
         pass
@@ -178,7 +176,7 @@ class Free:
 
 @dataclass
 class Order:
-    """What to send, and what it was estimated to cost."""
+    """The request to send, and its estimated cost."""
 
     path: str
     headers: list[tuple[str, str]]
@@ -190,13 +188,13 @@ class Order:
     on_sent: Callable[[], None]
 
     def sent(self) -> None:
-        """An answer may take minutes, and nobody needs the body for it."""
+        """Drop the body, because the answer may take minutes."""
         self.body = b""
         self.on_sent()
 
 
 class Exchange:
-    """Use once: `run`, then `settlement`, whatever happened in between."""
+    """Use it once: `run`, then `settlement`, whatever happened in between."""
 
     def __init__(self, order: Order, upstream: Upstream, purse: MoneySource) -> None:
         asked = order.estimate
@@ -208,16 +206,16 @@ class Exchange:
         )
         self._has_begun = False
         self._covered = (0, -1.0)
-        """What the meter was told when it was last asked for money, and how many tokens may be said since."""
+        """The meter's `price_changes` at the last look for money, and the output tokens that this money covers."""
         self._sent = False
         self.status: int | None = None
-        """The provider's."""
+        """The provider's status."""
         self.complaint: tuple[str, str] | None = None
-        """What the operator should hear of, and what shows it."""
+        """A trouble that the operator should know, and its evidence."""
         self._complete = False
 
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers the client. Never raises for what the provider or the network does."""
+        """Answer the client, without raising for anything that the provider or the network does."""
         self._sent = True
         try:
             async with self._upstream.ask(self._order.path, self._order.headers, self._order.body) as answer:
@@ -232,8 +230,8 @@ class Exchange:
             await clients.error_response(502, BROKEN)(scope, receive, send)
 
     def settlement(self) -> Settlement:
-        """Confirms what was seen of an answer. Where its end was not seen, all that it may have become is counted
-        beside: who left it does not know when the provider noticed, nor what it had thought by then."""
+        """Confirm the seen part of an answer. If its end was not seen, count the most that it may have become as
+        unconfirmed: nobody knows when the provider stopped, nor how much it had thought by then."""
         if self._meter.finished:
             return Settlement(self._cost(), self._meter.consumption.usage, self.status)
         if not self._sent or self._complete:
@@ -245,7 +243,7 @@ class Exchange:
         return budget.cost(self._order.price, self._meter.consumption)
 
     def _most(self) -> float:
-        """Searches that are still to come are seen by nobody."""
+        """Keep the whole estimate if searches may still come, because nothing announces them."""
         asked = self._order.estimate
         if not self._meter.began or asked.searches:
             return asked.usd
@@ -253,14 +251,20 @@ class Exchange:
 
     async def _answer(self, answer: ProviderAnswer, scope: Scope, receive: Receive, send: Send) -> None:
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if answer.headers.get("content-encoding", "identity") != "identity":  # which was not asked for
-            await clients.error_response(502, STRANGE)(scope, receive, send)
+        if answer.headers.get("content-encoding", "identity") != "identity":  # we asked for identity
+            response = clients.error_response(502, STRANGE)
         elif answer.status == 200 and kind == "text/event-stream":
             await self._stream(answer, send)
+            return
         elif answer.status == 200 and kind == "application/json":
-            await (await self._whole(answer))(scope, receive, send)
+            if (body := await answer.whole(MAX_WHOLE_BYTES)) is None:
+                response = clients.error_response(502, STRANGE)
+            else:
+                self._meter.whole(body)
+                response = Response(body, 200, dialect.returned(answer.headers), "application/json")
         else:
-            await (await self._error(answer))(scope, receive, send)
+            response = await self._error(answer)
+        await response(scope, receive, send)
 
     async def _stream(self, answer: ProviderAnswer, send: Send) -> None:
         headers = {
@@ -276,41 +280,34 @@ class Exchange:
         await send({"type": "http.response.body", "body": b""})
 
     async def _chunks(self, answer: ProviderAnswer) -> AsyncIterator[bytes]:
-        """The provider's bytes, and an error event at the end where we or the network had to cut them."""
+        """Yield the provider's bytes, then an error event if we or the network cut them."""
         try:
             while chunk := await answer.next():
                 self._meter.feed(chunk)
                 if self._meter.began and not self._has_begun:
                     self._has_begun = True
                     self._purse.begun(self._most())
-                if not self._is_covered() and not await self._cover():
+                if not await self._is_paid():
                     yield clients.error_event("invalid_request_error", clients.NO_CREDIT)
                     return
                 yield chunk
         except (ConnectionBroken, OversizedEvent):
             yield clients.error_event("api_error", BROKEN)
-        except TransientError:  # of our own store: nothing is passed on that nobody can pay for
+        except TransientError:  # of our own store: an answer without a recorded payer is not passed on
             yield clients.error_event("overloaded_error", clients.BUSY)
 
-    def _is_covered(self) -> bool:
-        """Looked at for every chunk, so that what it costs need not be."""
-        told, tokens = self._covered
-        return self._meter.finished or (self._meter.told == told and self._meter.output_tokens <= tokens)
-
-    async def _cover(self) -> bool:
-        used, price = self._meter.consumption, self._order.price
+    async def _is_paid(self) -> bool:
+        """Compare tokens for every chunk, and compute money only when they are used up."""
+        meter, price = self._meter, self._order.price
+        changes, tokens = self._covered
+        if meter.finished or (meter.price_changes == changes and meter.output_tokens <= tokens):
+            return True
+        used = meter.consumption
         cost = budget.cost(price, used)
         left = await self._purse.ceiling(cost) - cost
         each = budget.output_usd(price, used)
-        self._covered = self._meter.told, self._meter.output_tokens + (left / each if each else math.inf)
+        self._covered = meter.price_changes, meter.output_tokens + (left / each if each else math.inf)
         return left >= 0
-
-    async def _whole(self, answer: ProviderAnswer) -> Response:
-        body = await answer.whole(MAX_WHOLE_BYTES)
-        if body is None:
-            return clients.error_response(502, STRANGE)
-        self._meter.whole(body)
-        return Response(body, 200, dialect.returned(answer.headers), "application/json")
 
     async def _error(self, answer: ProviderAnswer) -> Response:
         headers = dialect.returned(answer.headers)

@@ -1,9 +1,9 @@
-"""What a request asks of the model, read once: its size for the budget, and what would get around our limits.
+"""Reads a request once: its size for the budget, and everything that would get around our limits.
 
-The body is decoded and encoded again, so that no two parsers can read two different requests in it (a key that
-stands there twice, say), in steps of which none is long: a step holds the whole process, also from a thread. Features
-through which the provider's own servers would fetch an address for the agent are refused, because they go around the
-egress rules; features without a known price, because no budget could hold.
+The body is decoded and encoded again, so that two parsers cannot read it differently (because of a duplicate key, say).
+That happens in short steps, because each step holds the whole process, even in a thread. Features with which the
+provider would fetch an address are refused, because they bypass the egress rules. Features without a known price are
+refused too, because no budget could hold.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from bot.web.gateway.dialect import Dialect
 CLIENT_TOOL = re.compile(
     r"custom|(?:bash|text_editor|computer|memory)_20\d{6}|tool_search_tool_(?:bm25|regex)(?:_20\d{6})?", re.ASCII
 )
-"""Tools that the client runs, or that cost nothing of their own. Each by its whole name: the provider's own may begin
+"""Tools that the client runs, or that cost nothing extra. The whole name must match: tools of the provider may begin
 with the same word, as `bash_code_execution` does."""
 SEARCH = re.compile(r"web_search_20\d{6}", re.ASCII)
 MOST_SEARCHES = 8
-"""Of one request, as the agents' own programs ask for it: all are reserved for, since none shows before it is paid."""
+"""In one request; agents ask for as many. All are reserved for, because none shows before it costs money."""
 PLACES = (None, "global", "us")
-"""Where the provider may be told to think, as far as it is known what that costs."""
+"""Values of `inference_geo` with a known price."""
 ELSEWHERE = ("container_upload", "file", "url")
-"""Where content may be that is not in the request."""
+"""Types of content that is not in the request."""
 MOST_PARTS = 100_000
-"""Values and members outside of strings. A conversation that fills a window of a million tokens has some ten thousand;
-a body of nothing but tiny lists takes a gigabyte and seconds to decode."""
+"""Values and members outside of strings. A full window of a million tokens has about ten thousand. A body full of tiny
+lists takes seconds and a gigabyte to decode."""
 PIECE_BYTES = 8 << 20
-"""Of one message, tool or other field: decoding and encoding it again takes up to 40 ms."""
+"""The limit for one message, tool or other field: decoding and encoding it takes up to 40 ms."""
 STEP_BYTES = 1 << 18
 MARKS = (b",", b"[", b"{")
 LISTS = ("messages", "system", "tools")
@@ -44,7 +44,7 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _list = msgspec.json.Decoder(list[msgspec.Raw])
 _NO_JSON = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 _DATED = re.compile(r"[a-z_]+_20\d{6}")
-"""How the provider names its own tools, wherever in a request they are defined."""
+"""The form of the names of the provider's own tools."""
 
 
 @dataclass(frozen=True)
@@ -59,21 +59,21 @@ class CheckedRequest:
 
 
 class PartRole(Enum):
-    """What the provider takes a part of the request for."""
+    """The provider's view of a part of the request."""
 
     MESSAGE = "message"
     BLOCK = "block"
-    """Of content: in a message, in the result of a tool, in a document."""
+    """Content of a message, a tool's result or a document."""
     SOURCE = "source"
     IMAGE = "image"
     """The source of an image."""
     DATA = "data"
-    """Read as text, whatever it says to be: what a tool is called with, say."""
+    """Read as text, whatever its type says, such as the input of a tool call."""
 
 
 @dataclass
 class RequestContents:
-    """What one walk over everything in the request has met."""
+    """Counts from one walk over the whole request."""
 
     images: int = 0
     image_bytes: int = 0
@@ -82,7 +82,7 @@ class RequestContents:
 
 
 def read(raw: bytes, *, allowed_model: str, dialect: Dialect | None = None) -> CheckedRequest:
-    """Raises Refusal. Takes up to a second for the largest; in a thread it never holds the loop for long."""
+    """Takes up to a second for the largest body; run it in a thread, where no step holds the loop for long."""
     body = decode(raw)
     left_out = (dialect or Dialect()).check(body)
     model = body.get("model")
@@ -93,23 +93,19 @@ def read(raw: bytes, *, allowed_model: str, dialect: Dialect | None = None) -> C
     if body.get("inference_geo") not in PLACES:
         raise GatewayRefusal(403, "feature", "inference_geo: not available through this gateway")
     found = _walked(body)
+    thinking = body.get("thinking")
+    thought = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
     sizes = Sizes(
         text_bytes=len(raw) - found.image_bytes,
         images=found.images,
-        max_tokens=_most_output(body),
+        # thinking between tool calls may have its own, larger budget
+        max_tokens=max(_count(body.get("max_tokens", 0), "max_tokens"), _count(thought or 0, "thinking.budget_tokens")),
         cache=_cache(raw),
         searches=found.searches,
         in_the_us=body.get("inference_geo") == "us",
         is_opaque=found.is_opaque,
     )
     return CheckedRequest(encode(body), model, sizes, left_out)
-
-
-def _most_output(body: dict[str, Any]) -> int:
-    """Thinking that goes on between calls of tools may have a budget of its own that is larger."""
-    thinking = body.get("thinking")
-    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
-    return max(_count(body.get("max_tokens", 0), "max_tokens"), _count(budget or 0, "thinking.budget_tokens"))
 
 
 def _count(value: Any, name: str) -> int:
@@ -119,7 +115,7 @@ def _count(value: Any, name: str) -> int:
 
 
 def _walked(body: dict[str, Any]) -> RequestContents:
-    """Every dict and every list, whatever the key under which it stands: the provider may read it there."""
+    """Visit every dict and list, whatever its key: the provider may read it there."""
     found = RequestContents()
     waiting: list[tuple[Any, PartRole]] = []
     for name, value in body.items():
@@ -127,7 +123,7 @@ def _walked(body: dict[str, Any]) -> RequestContents:
             for tool in value:
                 _tool(tool, found)
                 waiting += _inner(tool, PartRole.DATA)
-        elif name == "context_management":  # whose edits are dated as tools are, and checked before
+        elif name == "context_management":  # its edits have dates like tools, and are already checked
             edits = value.get("edits") if isinstance(value, dict) else None
             for edit in edits if isinstance(edits, list) else ():
                 waiting += _inner(edit, PartRole.DATA)
@@ -151,7 +147,7 @@ def _inner(part: Any, where: PartRole) -> list[tuple[Any, PartRole]]:
 
 
 def _within(where: PartRole, kind: Any, name: str) -> PartRole:
-    """Tells what stands under this key of a dict of that type."""
+    """Return the role of the value under this key of a dict of that type."""
     if name == "content" and where in (PartRole.MESSAGE, PartRole.BLOCK, PartRole.SOURCE):
         return PartRole.BLOCK
     if name == "source" and where is PartRole.BLOCK:
@@ -173,12 +169,12 @@ def _block(block: dict[str, Any], found: RequestContents, *, of_image: bool) -> 
     if isinstance(tool, dict) and tool.get("type") != "tool_reference":
         definition = tool.get("definition")
         held = definition if isinstance(definition, dict) else tool
-        if not (isinstance(held.get("type"), str) and _DATED.fullmatch(held["type"])):  # which is met by itself
+        if not (isinstance(held.get("type"), str) and _DATED.fullmatch(held["type"])):  # the walk meets dated ones
             _tool(held, found)
 
 
 def _attached(source: dict[str, Any], found: RequestContents, *, of_image: bool) -> None:
-    """An image costs a known sum at most. The size of anything else tells nothing of what is in it."""
+    """Count an image, whose highest cost is known. The size of anything else does not show its cost."""
     data, media = source.get("data"), source.get("media_type")
     if of_image and isinstance(data, str) and isinstance(media, str) and media.startswith("image/"):
         found.images += 1
@@ -188,8 +184,7 @@ def _attached(source: dict[str, Any], found: RequestContents, *, of_image: bool)
 
 
 def _tool(tool: Any, found: RequestContents) -> None:
-    """The provider may search as often as is said: a request that does not bound it could cost any multiple of its
-    reserve."""
+    """Refuse a search without a bound: it could cost any multiple of the reserve."""
     kind = (tool.get("type") or "custom") if isinstance(tool, dict) else "custom"
     is_search = isinstance(kind, str) and SEARCH.fullmatch(kind) is not None
     if not isinstance(kind, str) or not (is_search or CLIENT_TOOL.fullmatch(kind)):
@@ -213,7 +208,6 @@ def _cache(raw: bytes) -> CacheUse:
 
 
 def decode(raw: bytes) -> dict[str, Any]:
-    """Raises Refusal."""
     if _marks(raw) > MOST_PARTS:
         _count_parts(raw)
     try:
@@ -230,27 +224,25 @@ def decode(raw: bytes) -> dict[str, Any]:
 
 
 def encode(body: dict[str, Any]) -> bytes:
-    """Encodes what `decode` has given, with every key once."""
-    return b"{" + b",".join(msgspec.json.encode(name) + b":" + _encoded(value) for name, value in body.items()) + b"}"
+    """Encode what `decode` returned, with every key once."""
+
+    def encoded(value: Any) -> bytes:
+        if isinstance(value, list):
+            return b"[" + b",".join(map(msgspec.json.encode, value)) + b"]"
+        return msgspec.json.encode(value)
+
+    return b"{" + b",".join(msgspec.json.encode(name) + b":" + encoded(value) for name, value in body.items()) + b"}"
 
 
 def _piece(part: msgspec.Raw) -> Any:
     if len(memoryview(part)) > PIECE_BYTES:
-        most = PIECE_BYTES >> 20
-        raise GatewayRefusal(
-            413, "too_large", f"Request exceeds the maximum size: one message is larger than {most} MB."
-        )
+        words = f"Request exceeds the maximum size: one message is larger than {PIECE_BYTES >> 20} MB."
+        raise GatewayRefusal(413, "too_large", words)
     return msgspec.json.decode(part)
 
 
-def _encoded(value: Any) -> bytes:
-    if isinstance(value, list):
-        return b"[" + b",".join(map(msgspec.json.encode, value)) + b"]"
-    return msgspec.json.encode(value)
-
-
 def _marks(raw: bytes) -> int:
-    """Counts those in strings, too: quick, and nearly always few enough."""
+    """Count quickly, strings included; there are nearly always few enough."""
     found, start = 0, 0
     while start < len(raw) and found <= MOST_PARTS:
         end = start + STEP_BYTES
@@ -260,7 +252,7 @@ def _marks(raw: bytes) -> int:
 
 
 def _count_parts(raw: bytes) -> None:
-    """Exactly, without what stands in strings. Raises Refusal as soon as there are too many."""
+    """Count exactly, without strings; refuse as soon as there are too many."""
     parts, start, inside = 0, 0, 0
     while start < len(raw):
         end = _end_of_step(raw, start)
@@ -277,7 +269,7 @@ def _count_parts(raw: bytes) -> None:
 
 
 def _end_of_step(raw: bytes, start: int) -> int:
-    """Never between a backslash and what it escapes."""
+    """Never end between a backslash and the character it escapes."""
     end = min(start + STEP_BYTES, len(raw))
     step = raw[start:end]
     slashes = len(step) - len(step.rstrip(b"\\"))

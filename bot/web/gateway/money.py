@@ -1,4 +1,4 @@
-"""Money at the gateway: reserves before a request is made, again while it streams, and settles at its end."""
+"""Money at the gateway: reserved before a request, increased while it streams, and settled at its end."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ AGAIN_SECONDS = 2.0
 
 
 class _Undecided(Exception):
-    """Whether there is money depends on requests that are under way."""
+    """Open requests decide whether money is left."""
 
 
 @dataclass
 class Reservation:
-    """Up to where one request may cost without asking again."""
+    """The money that one request may spend without asking again."""
 
     money: Money
     claim: GatewayClaim
@@ -50,7 +50,7 @@ class Reservation:
 
 
 class Money:
-    """All requests of the process share one, so that the end of one wakes those that wait for it."""
+    """Shared by all requests of the process, so that the end of one wakes those that wait for money."""
 
     def __init__(self, store: Store, clock: Callable[[], float], ceilings: Ceilings | None, patience: float) -> None:
         self._store = store
@@ -62,31 +62,34 @@ class Money:
         self._kept: set[asyncio.Task[Any]] = set()
 
     async def reserve(self, token_sha256: str, estimate: Estimate) -> Reservation:
-        """Raises Refusal. Waits (`patience` seconds at most) where only requests under way stand in the way."""
+        """Refuse a request without money. If open requests hold it, wait for them, at most `patience` seconds."""
         give_up = asyncio.get_running_loop().time() + self._patience
         while True:
             ended = self._ended
-            try:
+            with contextlib.suppress(_Undecided):
                 return await self._try(self._claim(token_sha256, estimate.usd))
-            except _Undecided:
-                left = give_up - asyncio.get_running_loop().time()
-                await _until(ended, left)
+            try:
+                async with asyncio.timeout_at(give_up):
+                    await ended.wait()
+            except TimeoutError:
+                words = "Requests under way hold the rest of the budget."
+                raise GatewayRefusal(429, "busy", words, retry_after=5) from None
 
     async def count(self, token_sha256: str) -> None:
-        """A request that costs nothing."""
+        """Record a request that costs nothing."""
         if await rows.count_request(self._store, self._claim(token_sha256, 0.0), self._check_for_count) is None:
             raise _unknown()
 
     def narrow(self, allowance: Reservation, most_usd: float) -> None:
-        """Gives back what the request cannot come to any more. The stream does not wait for it."""
+        """Give back what the request can no longer cost. The stream does not wait for it."""
         less = allowance.reserved_usd - most_usd
         if less > 0:
             allowance.reserved_usd = most_usd
             self._keep(self._narrow(allowance.claim.id, less))
 
     async def ceiling(self, allowance: Reservation, cost_usd: float) -> float:
-        """Up to where a request that has cost this much may go on; less than that when it may not. It may pass its
-        reserve only where the provider does not keep to what was asked of it."""
+        """Return how much a request may cost in all that has cost this much; less than that if it must end. It passes
+        its reserve only if the provider exceeds what the request allowed."""
         if cost_usd <= allowance.ceiling_usd:
             return allowance.ceiling_usd
         more = max(0.0, cost_usd - allowance.reserved_usd)
@@ -110,16 +113,16 @@ class Money:
         return allowance.ceiling_usd
 
     async def settle(self, claim_id: str, end: Settlement) -> None:
-        """Completes even when the task that asked for it is cancelled."""
+        """Settle even if the calling task is cancelled."""
         await asyncio.shield(self._keep(self._settle(claim_id, end)))
 
     async def close(self) -> None:
-        """Ends what waits; the next start settles, as a whole, what cannot be settled now."""
+        """End what waits; the next start settles the whole reserve of what cannot be settled now."""
         self._closing.set()
         await asyncio.gather(*self._kept, return_exceptions=True)
 
     async def _settle(self, claim_id: str, end: Settlement) -> None:
-        """Tries until the store takes it: a reserve that stays would hold back others as long as the service runs."""
+        """Try until the store takes it: a leftover reserve would block others as long as the service runs."""
         while True:
             try:
                 await spend.settle(self._store, claim_id, end)
@@ -140,7 +143,7 @@ class Money:
         self._wake()
 
     def _wake(self) -> None:
-        """Lets those that wait for money look again."""
+        """Let those that wait for money look again."""
         ended, self._ended = self._ended, asyncio.Event()
         ended.set()
 
@@ -163,7 +166,7 @@ class Money:
         return Reservation(self, claim, claim.reserve_usd, min(claim.reserve_usd, left))
 
     async def _undo(self, reserving: asyncio.Task[Any], claim: GatewayClaim) -> None:
-        """The client went away while its reserve was written: nothing will be sent for it."""
+        """Release a reserve whose client left while it was written."""
         await asyncio.wait({reserving})
         if reserving.exception() is not None:
             return
@@ -176,7 +179,7 @@ class Money:
         return task
 
     def _check(self, standing: RequestContext) -> None:
-        """Runs in the transaction that reserves. Money comes first: without it, waiting for a place is in vain."""
+        """Judge in the transaction that reserves. Money comes first: without it, waiting for a place is pointless."""
         self._check_for_count(standing)
         if standing.turn.open >= standing.grant.concurrency:
             raise too_many("turn")
@@ -193,7 +196,8 @@ class Money:
             raise GatewayRefusal(403, "requests", "The number of requests of this turn is used up.")
 
     def _ledgers(self, standing: RequestContext) -> list[Ledger]:
-        """The session's, the turn's own, and those of days and months. Without any of the first two: nothing."""
+        """Return the session's ledger, the turn's, and those of days and months. With no limit on session and turn, the
+        turn's allows nothing."""
         session = self._ceilings.of_session(standing.session) if self._ceilings else None
         found = [session] if session else []
         if standing.grant.budget_usd or not found:
@@ -209,11 +213,3 @@ class Money:
 
 def _unknown() -> GatewayRefusal:
     return GatewayRefusal(401, "ended", "invalid x-api-key")
-
-
-async def _until(ended: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(max(seconds, 0)):
-            await ended.wait()
-    except TimeoutError:
-        raise GatewayRefusal(429, "busy", "Requests under way hold the rest of the budget.", retry_after=5) from None

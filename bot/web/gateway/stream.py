@@ -1,9 +1,9 @@
-"""Counts what an answer costs while it passes: reads the usage in the stream, and the bytes before it comes."""
+"""Counts what an answer costs while it passes: by its bytes until the stream states the usage."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
@@ -17,7 +17,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] | None
 
 
 class OversizedEvent(Exception):
-    """One event of the stream is larger than any answer can be."""
+    """An event of the stream is larger than any answer can be."""
 
 
 class _CacheCreation(msgspec.Struct):
@@ -40,7 +40,7 @@ class _Usage(_Tokens):
     server_tool_use: _ServerTools | None = None
     inference_geo: str | None = None
     iterations: list[_Tokens] | None = None
-    """Passes inside one request; the top level may hold the last one only."""
+    """Passes inside one request; the top level may hold only the last one."""
 
 
 class _Message(msgspec.Struct):
@@ -58,7 +58,7 @@ class _Delta(msgspec.Struct):
     thinking: str | None = None
     partial_json: str | None = None
     signature: str | None = None
-    """What was thought, all of it, encrypted; what is shown may be its summary."""
+    """All of the thinking, encrypted; the visible text may be only a summary."""
     estimated_tokens: Count = 0
 
 
@@ -75,29 +75,29 @@ _wholes: msgspec.json.Decoder[_Message] = msgspec.json.Decoder(_Message)
 
 
 class Meter:
-    """Feed it every byte of an answer; `consumption` is right at the end, and before what is known so far."""
+    """Feed it every byte of an answer; `consumption` is an estimate until the answer is finished."""
 
     def __init__(self, *, most_output: int = WINDOW_TOKENS, in_the_us: bool = False, cached_long: bool = False) -> None:
-        """Takes what the request has asked for: it counts where the answer does not say."""
+        """Take what the request asked for, as the default for what the answer does not state."""
         self._most_output = most_output
         self._in_the_us = in_the_us
         self._cached_long = cached_long
         self.began = False
-        """The provider has said what the input costs."""
+        """The provider has stated what the input costs."""
         self.finished = False
-        """The provider's last count has been seen."""
-        self.told = 0
-        """How often something was told by which the costs are others, words aside."""
+        """The provider has sent its last count."""
+        self.price_changes = 0
+        """The number of events that changed the cost, apart from output."""
         self._usage = _Usage()
         self._bytes = 0
         self._thought = 0
-        """Bytes that are shown of the thinking under way."""
+        """Visible bytes of the current thinking."""
         self._searches = 0
         self._rest: list[bytes] = []
         self._rest_size = 0
 
     def feed(self, chunk: bytes) -> None:
-        """Bytes of an event stream, cut anywhere."""
+        """Take bytes of an event stream, cut anywhere."""
         head, newline, tail = chunk.rpartition(b"\n")
         if newline:
             for line in b"".join([*self._rest, head]).splitlines():
@@ -110,7 +110,7 @@ class Meter:
             raise OversizedEvent
 
     def whole(self, body: bytes) -> None:
-        """An answer that was not streamed."""
+        """Take an answer that was not streamed."""
         try:
             message = _wholes.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -128,7 +128,7 @@ class Meter:
         return max(told, min(seen, self._most_output))
 
     def at_most(self, output_tokens: int) -> Consumption:
-        """Returns what it comes to where the answer goes on up to so many."""
+        """Return the consumption if the answer grows to so many tokens."""
         used = self.consumption
         return replace(used, usage=replace(used.usage, output_tokens=max(used.usage.output_tokens, output_tokens)))
 
@@ -162,20 +162,17 @@ class Meter:
             return
         if event.delta is not None:
             self._delta(event.delta)
-        if event.content_block is not None:
-            self._begin(event.content_block)
+        if (block := event.content_block) is not None:
+            self._bytes += _decoded(block.data)
+            if block.type == "web_search_tool_result":
+                self._searches += 1
+                self.price_changes += 1
         if event.type == "message_start" and event.message and event.message.usage:
             self._usage, self.began = event.message.usage, True
-            self.told += 1
+            self.price_changes += 1
         elif event.type == "message_delta" and event.usage:
             self._usage, self.began = _merged(self._usage, event.usage), True
             self.finished = event.delta is None or event.delta.stop_reason is not None
-
-    def _begin(self, block: _Block) -> None:
-        if block.type == "web_search_tool_result":
-            self._searches += 1
-            self.told += 1
-        self._bytes += _decoded(block.data)
 
     def _delta(self, delta: _Delta) -> None:
         self._bytes += _size(delta.text) + _size(delta.partial_json)
@@ -196,9 +193,8 @@ def _decoded(base64: str | None) -> int:
 
 
 def _merged(start: _Usage, end: _Usage) -> _Usage:
-    """The last count wins where it says something; a kind that it leaves out stays as it was told first."""
-    values: dict[str, Any] = {name: getattr(end, name) or getattr(start, name) for name in _Usage.__struct_fields__}
-    return _Usage(**values)
+    """Prefer the last count, and keep the first one's value for kinds that the last leaves out."""
+    return _Usage(**{name: getattr(end, name) or getattr(start, name) for name in _Usage.__struct_fields__})
 
 
 def _summed(usage: _Usage) -> TokenUsage:

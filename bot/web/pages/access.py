@@ -1,4 +1,4 @@
-"""Who may see or change what: GitHub is asked about the person by number, and an answer holds for a minute."""
+"""Asks GitHub who may see or change what, by the person's number, and remembers each answer for a minute."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bot.web.pages.visitors import Visitor
 
 HOLDS_SECONDS = 60.0
 EACH_SECONDS, LONGEST_SECONDS = 3.6, 1800.0
-"""Where many people watch, an answer about each holds longer: all of them together ask a thousand times an hour."""
+"""With many viewers, each answer holds longer, so that together they ask a thousand times an hour at most."""
 HIDES_SECONDS = 600.0
-"""How long a list passes over what was not to be seen: whoever reloads it must not use up GitHub's allowance."""
+"""A list skips hidden repositories for so long, so that reloads do not use up GitHub's rate limit."""
 MOST_REMEMBERED = 50_000
 AT_ONCE = 8
 TRIES = 4
@@ -31,7 +31,7 @@ Where = tuple[str, int]
 
 
 class VisitorAccess:
-    """Fails closed: what GitHub does not confirm is not allowed. While it does not answer, TransientError."""
+    """Allows only what GitHub confirms, and raises TransientError while GitHub does not answer."""
 
     def __init__(self, github: GitHubApp, clock: Callable[[], float] = time.monotonic) -> None:
         self._github = github
@@ -42,7 +42,7 @@ class VisitorAccess:
         self._doubts: Counter[int | None] = Counter()
 
     async def permission(self, visitor: Visitor, place: Place, *, fresh: bool = False) -> Permission:
-        """`fresh`: asked now, for whoever is about to change something."""
+        """`fresh` asks now, before a change."""
         where = ("repo", place[0].id)
         return await self._remembered(visitor.id, where, lambda: self._ask(visitor, place), fresh=fresh)
 
@@ -50,13 +50,13 @@ class VisitorAccess:
         return await self.permission(visitor, place) is not Permission.NONE
 
     async def permissions(self, visitor: Visitor, places: Iterable[Place]) -> dict[RepoId, Permission]:
-        """Each of the repositories is asked about once."""
+        """Ask once about each repository."""
         different = {place[0].id: place for place in places}
         answers = await asyncio.gather(*(self.permission(visitor, place) for place in different.values()))
         return dict(zip(different, answers, strict=True))
 
     def hidden_from(self, visitor: Visitor, reaches: Callable[[Permission], bool]) -> set[RepoId]:
-        """What this person was found not to see lately, without a question to GitHub."""
+        """List what GitHub recently hid from this person, without asking again."""
         oldest = self._clock() - HIDES_SECONDS
         return {
             RepoId(number)
@@ -65,13 +65,13 @@ class VisitorAccess:
         }
 
     async def is_admin(self, visitor: Visitor, installation: InstallationId, *, fresh: bool = False) -> bool:
-        """Of the account: the person itself, or an owner of the organisation. NotAllowed where it cannot be known."""
+        """Check that the visitor is this account or owns this organisation; raise NotAllowed if GitHub may not say."""
         where, ask = ("account", installation), lambda: self._ask_account(visitor, installation)
         found = await self._remembered(visitor.id, where, ask, fresh=fresh)
         return found is Permission.ADMIN
 
     def doubt(self, person: int | None) -> None:
-        """What is known of this person (None: of anybody) is asked again before it counts."""
+        """Forget what is known about this person (None: about everyone)."""
         if len(self._doubts) >= MOST_REMEMBERED:
             self._doubts, person = Counter({None: self._doubts.total()}), None
         self._doubts[person] += 1
@@ -82,7 +82,7 @@ class VisitorAccess:
                 self._known[where].pop(person, None)
 
     def doubts(self, person: int) -> int:
-        """A number that another one follows once something about the person is in doubt."""
+        """Return a number that changes whenever something about the person is in doubt."""
         return self._doubts[None] + self._doubts[person]
 
     async def _remembered(
@@ -99,10 +99,10 @@ class VisitorAccess:
                 asked_at, doubts = self._clock(), self.doubts(person)
                 async with self._room:
                     answer = await ask()
-                if doubts == self.doubts(person):  # an answer from before the doubt is none
+                if doubts == self.doubts(person):  # an answer from before a doubt does not count
                     self._known[where][person] = (asked_at, answer)
                     return answer
-            raise TransientError("What somebody may see changes while it is asked.")
+            raise TransientError("Access changed while GitHub was asked about it.")
 
     def _holds(self, asked_at: float, where: Where) -> bool:
         many = len(self._known[where]) * EACH_SECONDS
@@ -125,20 +125,19 @@ class VisitorAccess:
         return permission if account_id == visitor.id else Permission.NONE
 
     async def _ask_account(self, visitor: Visitor, installation: InstallationId) -> Permission:
-        """That an installation is listed for somebody proves nothing: GitHub lists it for every reader."""
+        """Compare owners. GitHub's list of a person's installations proves nothing, because every reader gets it."""
         try:
             view = await self._github.installed(installation)
         except NotFound:
             return Permission.NONE
+        account, owns = view.account, False
         if view.is_suspended:
             return Permission.NONE
-        if view.account.type == "User":
-            return Permission.ADMIN if view.account.id == visitor.id else Permission.NONE
-        if view.account.type != "Organization":
-            return Permission.NONE
-        try:
-            reads = self._github.installation(installation)
-            owns = await reads.owns(view.account.login, visitor.login, visitor.id)
-        except GitHubRefused:
-            raise NotAllowed(NO_MEMBERS.format(account=view.account.login)) from None
+        if account.type == "User":
+            owns = account.id == visitor.id
+        elif account.type == "Organization":
+            try:
+                owns = await self._github.installation(installation).owns(account.login, visitor.login, visitor.id)
+            except GitHubRefused:
+                raise NotAllowed(NO_MEMBERS.format(account=account.login)) from None
         return Permission.ADMIN if owns else Permission.NONE

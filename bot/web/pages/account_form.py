@@ -1,8 +1,8 @@
-"""The forms of an account's limits and triggers: what stands in each field, what counts and why, and what was wrong."""
+"""Fills and reads the forms of an account's limits and triggers, and marks what was wrong in them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot import account_settings
@@ -18,11 +18,9 @@ from bot.web.pages.visitors import Visitor
 
 OUTDATED = "Someone changed these settings in the meantime. Please check the current values and send yours again."
 
-Read = Callable[[Mapping[str, str]], tuple[dict[str, Value | None], dict[str, str]]]
-
 
 class WrongFields(UserError):
-    """With what was typed, so that nothing is lost."""
+    """Keeps what was typed, so that nothing is lost."""
 
     def __init__(self, problems: Mapping[str, str], typed: Fields) -> None:
         super().__init__("Nothing was changed; see the marked fields.")
@@ -32,7 +30,7 @@ class WrongFields(UserError):
 
 @dataclass(frozen=True)
 class Entered:
-    """What came out of a form that cannot be used as it is; or nothing."""
+    """The problems of a rejected form and what was typed; both empty if there is none."""
 
     problems: Mapping[str, str]
     typed: Fields | None = None
@@ -52,7 +50,7 @@ class LimitField:
     typed: str
     problem: str
     whole: bool
-    """A number, not dollars."""
+    """It is a whole number, not dollars."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class TriggerField:
     typed: str
     problem: str
     source: str
-    """Empty where it is off."""
+    """Empty if it is off."""
 
 
 def limit_fields(
@@ -104,21 +102,24 @@ def trigger_fields(own: Choices, entered: Entered = NOTHING) -> list[TriggerFiel
 
 
 async def change_limits(store: Store, limits: Limits, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
-    def read(given: Mapping[str, str]) -> tuple[dict[str, Value | None], dict[str, str]]:
-        return account_settings.read_limits(given, limits)
-
-    changed = await _change(store, row, visitor, fields, read)
+    changed = await _change(store, row, visitor, fields, account_settings.read_limits(fields, limits))
     titles = {one.name: one.title.lower() for one in LIMITS}
     return _said([titles[name] for name in changed], "It applies from the next request to the model on.")
 
 
 async def change_triggers(store: Store, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
-    changed = await _change(store, row, visitor, fields, account_settings.read_triggers)
+    changed = await _change(store, row, visitor, fields, account_settings.read_triggers(fields))
     return _said([name.replace("_", " ") for name in changed], "It applies to repositories without their own file.")
 
 
-async def _change(store: Store, row: InstallationRow, visitor: Visitor, fields: Fields, read: Read) -> list[str]:
-    wanted, problems = read(fields)
+async def _change(
+    store: Store,
+    row: InstallationRow,
+    visitor: Visitor,
+    fields: Fields,
+    found: tuple[dict[str, Value | None], dict[str, str]],
+) -> list[str]:
+    wanted, problems = found
     if problems:
         raise WrongFields(problems, fields)
     seen = fields.get("version", "")

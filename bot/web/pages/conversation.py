@@ -1,4 +1,4 @@
-"""A session's stream as a conversation to read: entries in their order, each with the line that changed it last."""
+"""Turns a session's stream into a conversation: entries in order, each with the line that changed it last."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sandbox.agents.events import (
 )
 
 MOST_ENTRIES = 2000
-"""Of a page; the newest. The raw log has all."""
+"""A page shows the newest; the raw log has all."""
 MOST_DIFF_LINES = 400
 COMPARED = 40
 MOST_INPUT = 4000
@@ -35,13 +35,13 @@ _KINDS = {"+": "add", "-": "del", "@": "hunk", " ": "same"}
 
 @dataclass
 class ConversationEntry:
-    """Mutable on purpose: a tool call becomes one with its result."""
+    """Mutable, because a tool call and its result become one entry."""
 
     id: str
     turn: int
     at: float
     changed: int
-    """The line (by `seq`) that changed it last."""
+    """The `seq` of the line that changed it last."""
     kind: str
     """said, tool, note or ended."""
     title: str = ""
@@ -52,16 +52,16 @@ class ConversationEntry:
     diff: list[tuple[str, str]] = field(default_factory=list)
     """(add, del, hunk or same; the line)."""
     inner: bool = False
-    """A sub-agent's."""
+    """It is a sub-agent's."""
 
     @property
     def size(self) -> int:
-        """How much there is to draw; a line of a diff takes as long as some words do."""
+        """Estimate the time to draw it; a line of a diff takes as long as some words."""
         return len(self.text) + len(self.result) + sum(len(line) + LINE_SIZE for _, line in self.diff)
 
 
 class Conversation:
-    """Fed with lines in their order; the same lines always give the same entries."""
+    """Feed it the lines in order; the same lines always give the same entries."""
 
     def __init__(self, decoder: Callable[[], Decoder]) -> None:
         self.entries: dict[str, ConversationEntry] = {}
@@ -83,14 +83,14 @@ class Conversation:
             self.drop_oldest()
 
     def drop_oldest(self) -> str:
-        """Its name; readers are told how many there were."""
+        """Return the name of the dropped entry; the page shows how many were dropped."""
         name = next(iter(self.entries))
         del self.entries[name]
         self.dropped += 1
         return name
 
     def since(self, seq: int) -> list[ConversationEntry]:
-        """What a reader who knows all up to that line has yet to see, in the order of its last change."""
+        """List the entries changed after that line, in the order of their last change."""
         changed = [entry for entry in self.entries.values() if entry.changed > seq]
         return sorted(changed, key=lambda entry: entry.changed)
 
@@ -102,7 +102,9 @@ class Conversation:
             case ToolCalled() if event.name not in TODO_TOOLS:
                 self._called(event, made)
             case ToolReturned():
-                self._returned(event, row)
+                entry = self.entries.get(self._tools.pop((row.turn, event.id), ""))
+                if entry is not None:
+                    entry.ok, entry.result, entry.changed = event.ok, event.text or event.summary, row.seq
                 return
             case Retrying():
                 made.text = f"The model's provider does not answer ({event.status or event.error}); trying again."
@@ -123,14 +125,9 @@ class Conversation:
         made.text = said[:MOST_INPUT] if isinstance(said, str) and not made.diff else ""
         self._tools[(made.turn, event.id)] = made.id
 
-    def _returned(self, event: ToolReturned, row: StoredEvent) -> None:
-        entry = self.entries.get(self._tools.pop((row.turn, event.id), ""))
-        if entry is not None:
-            entry.ok, entry.result, entry.changed = event.ok, event.text or event.summary, row.seq
-
 
 def changes(tool_input: dict[str, Any]) -> list[tuple[str, str]]:
-    """What an editing tool was told to change, as a diff; of other tools nothing."""
+    """Return the change of an editing tool as a diff, and nothing for other tools."""
     edits = tool_input.get("edits")
     pairs = edits if isinstance(edits, list) else [tool_input]
     found: list[tuple[str, str]] = []
@@ -147,7 +144,7 @@ def changes(tool_input: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _diff(before: str, after: str) -> list[tuple[str, str]]:
-    """Lines are compared one by one as long as they are few: the time for that may grow with their cube."""
+    """Compare line by line only if there are few lines, because the time may grow with their cube."""
     old, new = before.splitlines()[:MOST_DIFF_LINES], after.splitlines()[:MOST_DIFF_LINES]
     begin, end = same_around(old, new)
     less, more = old[begin : len(old) - end], new[begin : len(new) - end]

@@ -1,4 +1,4 @@
-"""What is handed out as a file: a portion at a time, each only if whoever takes it may still see it."""
+"""Downloads, a portion at a time; access is checked again before each portion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bot.web.pages.gate import GONE, NO_ANSWER, Stay
 
 PORTION = 256 << 10
 APART = "sandbox; default-src 'none'"
-"""Never shown as a page of ours."""
+"""A browser must never show it as a page of ours."""
 
 
 def download(name: str, portions: AsyncGenerator[bytes, None], stay: Stay) -> Response:
@@ -24,7 +24,7 @@ def download(name: str, portions: AsyncGenerator[bytes, None], stay: Stay) -> Re
 
 
 async def of_files(files: Sequence[Path]) -> AsyncGenerator[bytes, None]:
-    """One after the other; one that retention has taken meanwhile is left out."""
+    """Read one file after the other, without those that retention has removed meanwhile."""
     for path in files:
         try:
             file = await asyncio.to_thread(path.open, "rb")
@@ -36,7 +36,7 @@ async def of_files(files: Sequence[Path]) -> AsyncGenerator[bytes, None]:
 
 
 async def _as_long_as(stay: Stay, portions: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """What is cut says so: it must not pass for the whole."""
+    """End a cut download with a line that says so."""
     async with aclosing(portions):
         try:
             async for portion in portions:

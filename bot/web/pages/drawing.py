@@ -1,4 +1,4 @@
-"""Numbers over time as shapes of an SVG, and in words for who does not see it. Pure."""
+"""Numbers over time as shapes of an SVG, and in words for people who do not see it. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Series = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Axis:
-    """The time in which something was done, one span after another: days that lie between them are left out."""
+    """Working time, one span after another; the time between spans is left out."""
 
     spans: Sequence[tuple[float, float]]
     """(from, to), in their order."""
@@ -25,11 +25,11 @@ class Axis:
 
     @property
     def seams(self) -> list[float]:
-        """Where one span ends and the next begins."""
+        """List the places where one span ends and the next begins."""
         return [self.across(end) for (_, end), _ in pairwise(self.spans)]
 
     def across(self, at: float) -> float:
-        """Of WIDTH; what lies between two spans stands at their seam."""
+        """Return the place from 0 to WIDTH; a moment between two spans is at their seam."""
         gone = sum(min(max(at - begin, 0.0), end - begin) for begin, end in self.spans)
         return gone / self.seconds * WIDTH if self.seconds > 0 else 0.0
 
@@ -44,7 +44,7 @@ class DrawnLine:
     most: str
     seams: Sequence[float] = ()
     seconds: float = 0.0
-    """How long it took from the left to the right."""
+    """The time from left to right."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class Bar:
     name: str
     words: str
     width: float
-    """Of 100."""
+    """From 0 to 100."""
 
 
 def line(name: str, series: Series, words: str, axis: Axis | None = None, *, steps: bool = False) -> DrawnLine | None:
-    """`words` formats a number, as in `{:.0f} %`. Without an axis its own times are. None where nothing is to draw."""
+    """Draw on the axis, or on the series' own times; `words` formats a number, as in `{:.0f} %`."""
     if len(series) < 2:
         return None
     thin = _thinned(series)
@@ -64,18 +64,17 @@ def line(name: str, series: Series, words: str, axis: Axis | None = None, *, ste
     top = max(value for _, value in series) or 1.0
     places = [(axis.across(at), HEIGHT - value / top * HEIGHT) for at, value in thin]
     if steps:
-        places = _stairs(places)
+        rises = [((x, low), (x, high)) for (_, low), (x, high) in pairwise(places)]
+        places = [places[0], *(corner for rise in rises for corner in rise)]
     corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     last, most = words.format(series[-1][1]), words.format(max(value for _, value in series))
     return DrawnLine(name, corners, last, most, axis.seams, axis.seconds)
 
 
 def summed(series: Series) -> list[tuple[float, float]]:
-    """How much it was in all at each moment; it begins with nothing."""
-    totals = list(accumulate(value for _, value in series))
-    return (
-        [(series[0][0], 0.0), *((at, total) for (at, _), total in zip(series, totals, strict=True))] if series else []
-    )
+    """Add up: the total at each moment, beginning with zero."""
+    totals = accumulate(value for _, value in series)
+    return [*((at, 0.0) for at, _ in series[:1]), *((at, total) for (at, _), total in zip(series, totals, strict=True))]
 
 
 def bars(rows: Sequence[tuple[str, float]], words: str = "${:.2f}") -> list[Bar]:
@@ -84,16 +83,9 @@ def bars(rows: Sequence[tuple[str, float]], words: str = "${:.2f}") -> list[Bar]
 
 
 def _thinned(series: Series) -> Series:
-    """Of each stretch the highest: a short peak must stay visible."""
+    """Keep the highest of each stretch, so that a short peak stays visible."""
     stretch = -(-len(series) // MOST_CORNERS)
     if stretch < 2:
         return series
     parts = (series[start : start + stretch] for start in range(0, len(series), stretch))
     return [series[0], *(max(part, key=lambda one: one[1]) for part in parts), series[-1]]
-
-
-def _stairs(places: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    found = [places[0]]
-    for x, y in places[1:]:
-        found += [(x, found[-1][1]), (x, y)]
-    return found

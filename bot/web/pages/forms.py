@@ -1,4 +1,4 @@
-"""What comes out of a form: bounded, decoded, each field once."""
+"""Reads the fields of a form: bounded, decoded, each once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_FIELDS = 20
 
 
 async def read(request: Request) -> dict[str, str]:
-    """UserError with a sentence for what no form of ours would send."""
+    """Raise UserError if no form of ours would send this."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

@@ -1,4 +1,4 @@
-"""How a page is rendered and sent: escaped, without script or style in it, from no foreign host, never cached."""
+"""Renders a page: escaped, without inline script or style, with nothing from other hosts, never cached."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ FOLDER = Path(__file__).parent
 COMMON = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Referrer-Policy": "same-origin",  # with `no-referrer` browsers hide where a form came from, from us too
+    "Referrer-Policy": "same-origin",  # with `no-referrer`, browsers would hide a form's origin from us too
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
+)
 
 
 class Pages:
-    """Templates extend `base.html`, which wants a `title`. To make one takes a third of a second: all are compiled."""
+    """Compiles all templates, which takes a third of a second. They extend `base.html`, which needs a `title`."""
 
     def __init__(self) -> None:
         self._templates = Environment(
@@ -39,30 +43,16 @@ class Pages:
             self._templates.get_template(name)
 
     def fragment(self, template: str, **values: object) -> Markup:
-        """A part of a page, escaped like one: it may be put into another as it is."""
+        """Render a part of a page; it is escaped, and may be put into another as it is."""
         return Markup(self._templates.get_template(template).render(**values))  # noqa: S704 - see above
 
     def render(
         self, template: str, *, status: int = 200, forms_go_to: Sequence[str] = (), **values: object
     ) -> HTMLResponse:
-        """`forms_go_to`: origins beside our own that a form of this page may be sent to."""
+        """`forms_go_to` lists other origins to which a form of this page may be sent."""
+        policy = " ".join([POLICY, *forms_go_to])
         text = self.fragment(template, **values)
-        return HTMLResponse(text, status, headers={**COMMON, "Content-Security-Policy": _policy(forms_go_to)})
-
-
-def _policy(forms_go_to: Sequence[str]) -> str:
-    return "; ".join(
-        [
-            "default-src 'none'",
-            "script-src 'self'",
-            "style-src 'self'",
-            "img-src 'self'",
-            "connect-src 'self'",
-            "base-uri 'none'",
-            "frame-ancestors 'none'",
-            " ".join(["form-action 'self'", *forms_go_to]),
-        ]
-    )
+        return HTMLResponse(text, status, headers={**COMMON, "Content-Security-Policy": policy})
 
 
 def static_routes() -> list[BaseRoute]:

@@ -1,46 +1,33 @@
-"""The front page kept true while it is open: what stands in its lists, sent again when rows of it have changed."""
+"""Keeps an open front page up to date: sends its lists again when their rows have changed."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 
 from markupsafe import Markup
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from bot.errors import TransientError
-from bot.web.pages.frame import COMMON
 from bot.web.pages.gate import Gate
-from bot.web.pages.lists import Filters, Front, ListPages
-from bot.web.pages.stream import EventStream
+from bot.web.pages.lists import Filters, ListPages
+from bot.web.pages.stream import EventStream, StreamLimit, event, is_set_within
 from bot.web.pages.visitors import Visitor
-from bot.web.pages.watch import event
 
 LOOK_SECONDS = 2.0
 HEARTBEAT_LOOKS = 8
 MOST_STREAMS = 200
 MOST_STREAMS_EACH = 10
-"""Each looks by itself, since each may see something else: fewer than of a session, whose viewers share one look."""
+"""Fewer than for a session, whose viewers share one look: here each person may see something else."""
 GONE = "You are no longer signed in."
-
-
-@dataclass(frozen=True)
-class _Picture:
-    """What was seen, and what is to be known of it to tell that it has changed."""
-
-    rows: object
-    html: Markup
 
 
 class FrontStream:
     def __init__(self, gate: Gate, lists: ListPages) -> None:
         self._gate = gate
         self._lists = lists
-        self._streams: Counter[int] = Counter()
+        self._limit = StreamLimit(MOST_STREAMS, MOST_STREAMS_EACH)
         self._closed = asyncio.Event()
 
     def routes(self) -> list[BaseRoute]:
@@ -50,47 +37,29 @@ class FrontStream:
         self._closed.set()
 
     async def _stream(self, request: Request, visitor: Visitor) -> Response:
-        if self._streams.total() >= MOST_STREAMS or self._streams[visitor.id] >= MOST_STREAMS_EACH:
-            return PlainTextResponse("Too many pages are open.\n", 503, {**COMMON, "Retry-After": "30"})
+        if refusal := self._limit.refusal(visitor.id):
+            return refusal
         filters = Filters.of(request.query_params)
-        await self._lists.front(visitor, filters)  # a wrong address is told as such, before the stream begins
-        return EventStream(self._counted(visitor, filters))
+        await self._lists.front(visitor, filters)  # a wrong address is refused before the stream begins
+        return EventStream(self._limit.counted(visitor.id, self._changes(visitor, filters)))
 
-    async def _counted(self, visitor: Visitor, filters: Filters) -> AsyncGenerator[bytes, None]:
-        self._streams[visitor.id] += 1
-        try:
-            async for chunk in self._told(visitor, filters):
-                yield chunk
-        except TransientError:  # the browser comes back
-            return
-        finally:
-            self._streams[visitor.id] -= 1
-
-    async def _told(self, visitor: Visitor, filters: Filters) -> AsyncGenerator[bytes, None]:
-        """GitHub is asked who may see what when something has changed, or is in doubt, and not before."""
+    async def _changes(self, visitor: Visitor, filters: Filters) -> AsyncGenerator[bytes, None]:
+        """Ask GitHub who may see what only after something has changed or is in doubt."""
         yield b"retry: 2000\n\n"
-        seen, quiet = _Picture(None, Markup()), 0
+        seen: object = None
+        html, quiet = Markup(), 0
         while not self._closed.is_set():
             if await self._gate.people.by_mark(visitor.mark) is None:
                 yield event("gone", GONE)
                 return
             rows = (await self._lists.rows(visitor, filters), self._gate.access.doubts(visitor.id))
-            before, quiet = seen.html, quiet + 1
-            if rows != seen.rows:
-                seen = _Picture(rows, self._drawn(await self._lists.front(visitor, filters)))
-            if seen.html != before:
-                yield event("lists", seen.html)
+            before, quiet = html, quiet + 1
+            if rows != seen:
+                front = await self._lists.front(visitor, filters)
+                seen, html = rows, self._gate.pages.fragment("home_lists.html", front=front)
+            if html != before:
+                yield event("lists", html)
                 quiet = 0
             elif quiet % HEARTBEAT_LOOKS == 0:
                 yield b": still here\n\n"
-            await self._rest()
-
-    def _drawn(self, front: Front) -> Markup:
-        return self._gate.pages.fragment("home_lists.html", front=front)
-
-    async def _rest(self) -> None:
-        try:
-            async with asyncio.timeout(LOOK_SECONDS):
-                await self._closed.wait()
-        except TimeoutError:
-            return
+            await is_set_within(LOOK_SECONDS, self._closed)

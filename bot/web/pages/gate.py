@@ -1,4 +1,4 @@
-"""What every page for people passes: who looks, is the form theirs, and what is said when something is in the way."""
+"""Every page for people passes here: who looks, whether the form is theirs, and how errors are shown."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Act = Callable[[Request, Visitor, Fields], Awaitable[Response]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 TITLES = {403: "Not allowed", 404: "Not found", 422: "Not possible", 503: "Not now"}
 STAY_SECONDS = 60.0
-"""How often it is asked again whether who watches, or takes a long file, may."""
+"""Access to a stream or a download is checked again after so long."""
 LONGEST_NUMBER = 18
-"""The store's numbers have 64 bits."""
+"""In digits, because the store's numbers have 64 bits."""
 GONE = "You no longer have access to this session."
 NO_ANSWER = "GitHub isn't responding, so we can't check your access. Please try again in a minute."
 
@@ -41,13 +41,23 @@ class Gate:
     sign_in: SignIn
 
     def page(self, show: Show) -> Endpoint:
-        """Nobody who is not signed in gets past it."""
+        """Let only people in who are signed in, and show errors as a page."""
 
         async def answer(request: Request) -> Response:
             visitor = await self.people.of(request)
             if visitor is None:
-                return self.sign_in.page(_address(request), status=401)
-            return await self._answered(lambda: show(request, visitor), visitor)
+                return self.sign_in.page(_return_address(request), status=401)
+            try:
+                return await show(request, visitor)
+            except Hidden:
+                return self.said(visitor, "This page does not exist, or you may not see it.", 404)
+            except NotAllowed as error:
+                return self.said(visitor, str(error), 403)
+            except TransientError as error:
+                log.warning("a page waits", extra={"error": str(error)})
+                return self.said(visitor, NO_ANSWER, 503)
+            except BotError as error:
+                return self.said(visitor, str(error), 422)
 
         return answer
 
@@ -61,7 +71,7 @@ class Gate:
         return self.page(answer)
 
     def plain(self, show: Show) -> Endpoint:
-        """For what no person reads as a page: the same, in a line of text."""
+        """Let only people in who are signed in, and answer errors with a line of text."""
 
         async def answer(request: Request) -> Response:
             visitor = await self.people.of(request)
@@ -83,32 +93,19 @@ class Gate:
             "said.html", status=status, title=TITLES[status], visitor=visitor, words=words, mood="bad", next=""
         )
 
-    async def _answered(self, show: Callable[[], Awaitable[Response]], visitor: Visitor) -> Response:
-        try:
-            return await show()
-        except Hidden:
-            return self.said(visitor, "This page does not exist, or you may not see it.", 404)
-        except NotAllowed as error:
-            return self.said(visitor, str(error), 403)
-        except TransientError as error:
-            log.warning("a page waits", extra={"error": str(error)})
-            return self.said(visitor, NO_ANSWER, 503)
-        except BotError as error:
-            return self.said(visitor, str(error), 422)
-
 
 class Stay:
-    """A visit that lasts: whether it may go on is asked again now and then, and at once where that is in doubt."""
+    """A long visit: access is checked again now and then, and at once if it is in doubt."""
 
     def __init__(self, gate: Gate, visitor: Visitor, place: Place) -> None:
         self._gate = gate
         self._visitor = visitor
         self._place = place
         self._asked_at = gate.store.now()
-        self._doubts = -1  # the visit may have ended since the request was let in
+        self._doubts = -1  # asks at once, because the visit may have ended since the request came in
 
     async def may_go_on(self) -> bool:
-        """TransientError while GitHub does not answer."""
+        """Raises TransientError while GitHub does not answer."""
         now, doubts = self._gate.store.now(), self._gate.access.doubts(self._visitor.id)
         if 0 <= now - self._asked_at < STAY_SECONDS and doubts == self._doubts:
             return True
@@ -120,15 +117,15 @@ class Stay:
 
 
 def number(request: Request, name: str) -> int:
-    """That stands in the address; Hidden where it is none that anything of ours could have."""
+    """Read a number from the address; raise Hidden if nothing of ours can have it."""
     text = str(request.path_params[name])
     if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER):
         raise Hidden("no such number")
     return int(text)
 
 
-def _address(request: Request) -> str:
-    """Where to come back to; a form is not sent again."""
+def _return_address(request: Request) -> str:
+    """Return the address to come back to after signing in; a form is not sent again."""
     if request.method != "GET":
         return "/"
     return request.url.path + (f"?{request.url.query}" if request.url.query else "")

@@ -1,4 +1,4 @@
-"""Markdown within a paragraph as HTML: code, emphasis, links to the web. Each sign is looked at once."""
+"""Renders markdown within a paragraph: code, emphasis, links to the web. It looks at each sign once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TAGS = {"**": "strong", "__": "strong", "*": "em", "_": "em", "~~": "s"}
 
 
 def rendered(words: str) -> str:
-    """As it reads in a comment; what is HTML in it is shown as text."""
+    """Render it as in a comment, but show HTML as text."""
     writer, at = _Writer(words), 0
     for start, end in code_spans(words):
         writer.read(at, start)
@@ -37,7 +37,7 @@ def rendered(words: str) -> str:
 
 @dataclass(slots=True)
 class _Open:
-    """A sign that may begin something, and where it stands among the parts."""
+    """A sign that may begin something, and its place among the parts."""
 
     sign: str
     part: int
@@ -49,7 +49,7 @@ class _Writer:
         self._parts: list[str] = []
         self._open: list[_Open] = []
         self._known: dict[str, int] = {}
-        """How many of each sign are open: for one that is not, nobody looks through the others."""
+        """How many of each sign are open, so that a sign without an open partner needs no search."""
         self._skip_to = 0
 
     def end(self) -> str:
@@ -75,7 +75,7 @@ class _Writer:
             self._parts.append(str(escape(self._words[start:end])))
 
     def _sign(self, match: re.Match[str]) -> int:
-        """The offset from which to read on."""
+        """Return the offset from which to read on."""
         sign = match[0]
         if sign[0] in "*_~":
             return self._emphasis(match)
@@ -97,7 +97,7 @@ class _Writer:
         self._parts.append(shown)
 
     def _take(self, sign: str) -> _Open | None:
-        """The latest open one of its kind; what was opened since stays text."""
+        """Take the latest open sign of its kind; signs opened since then stay text."""
         if not self._known.get(sign):
             return None
         while self._open:
@@ -123,7 +123,7 @@ class _Writer:
         return end
 
     def _signs(self, run: str) -> list[str]:
-        """Two by two, and what is left over by itself: before them where it ends what began last."""
+        """Split the run into pairs and perhaps a single sign, which goes first if it ends what began last."""
         pairs, single = [run[:2]] * (len(run) // 2), [run[:1]] * (len(run) % 2)
         ends_last = bool(self._open) and self._open[-1].sign == run[:1]
         return single + pairs if ends_last else pairs + single
@@ -152,7 +152,7 @@ class _Writer:
 
 
 def _web(written: str) -> str | None:
-    """The address, if it is one of the web."""
+    """Return the address if it leads to the web."""
     address = html.unescape(_ESCAPED.sub(r"\1", written))
     return address if _WEB.match(address) and address.isprintable() and " " not in address else None
 

@@ -1,10 +1,11 @@
-"""An account's settings and what it spends, for its owner alone: the model's key can be given, but never seen."""
+"""Shows an account's settings and spending to its owners only; they can set the model's key, but never see it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -24,7 +25,7 @@ from bot.vault import NAMES, TERMS, Vault
 from bot.web.credentials import proven
 from bot.web.pages import account_form, drawing
 from bot.web.pages.account_form import NOTHING, Entered, WrongFields
-from bot.web.pages.gate import Fields, Gate, number
+from bot.web.pages.gate import Act, Fields, Gate, number
 from bot.web.pages.visitors import Visitor
 from bot.words import on_money
 
@@ -33,6 +34,7 @@ MOST_TRAIL = 10
 SPEND_DAYS = 30
 MOST_BARS = 20
 PARTS = {"day": "day", "repo": "repository", "user": "person"}
+Change = Callable[[InstallationRow, Visitor, Fields], Awaitable[str]]
 
 
 class InstallationPages:
@@ -43,13 +45,19 @@ class InstallationPages:
 
     def routes(self) -> list[BaseRoute]:
         at = "/installations/{id}"
+        changes: dict[str, Change] = {
+            "key": self._store_key,
+            "forget": self._forget_key,
+            "limits": partial(account_form.change_limits, self._gate.store, self._settings.limits),
+            "triggers": partial(account_form.change_triggers, self._gate.store),
+        }
         return [
             Route("/installations", self._gate.page(self._list)),
             Route(at, self._gate.page(self._show)),
-            Route(f"{at}/key", self._gate.form(self._changing(self._store_key)), methods=["POST"]),
-            Route(f"{at}/forget", self._gate.form(self._changing(self._forget_key)), methods=["POST"]),
-            Route(f"{at}/limits", self._gate.form(self._changing(self._set_limits)), methods=["POST"]),
-            Route(f"{at}/triggers", self._gate.form(self._changing(self._set_triggers)), methods=["POST"]),
+            *(
+                Route(f"{at}/{name}", self._gate.form(self._changing(change)), methods=["POST"])
+                for name, change in changes.items()
+            ),
             Route(f"{at}/spend", self._gate.page(self._spend)),
         ]
 
@@ -63,7 +71,7 @@ class InstallationPages:
         )
 
     async def _owns(self, visitor: Visitor, row: InstallationRow) -> bool | str:
-        """Why it cannot be told is said to the account's own people only, and here nobody knows who they are."""
+        """Explain an unknown answer only for the operator's own accounts: the visitor may be a stranger to others."""
         try:
             return await self._gate.access.is_admin(visitor, row.id)
         except NotAllowed as error:
@@ -80,10 +88,8 @@ class InstallationPages:
     async def _show(self, request: Request, visitor: Visitor) -> Response:
         return await self._page(visitor, await self._row(request, visitor))
 
-    def _changing(
-        self, change: Callable[[InstallationRow, Visitor, Fields], Awaitable[str]]
-    ) -> Callable[[Request, Visitor, Fields], Awaitable[Response]]:
-        """Whether it is the owner is asked now; a mistake is said on the page that it was made on."""
+    def _changing(self, change: Change) -> Act:
+        """Check the ownership now, make the change, and show a mistake on the same page."""
 
         async def act(request: Request, visitor: Visitor, fields: Fields) -> Response:
             row = await self._row(request, visitor, fresh=True)
@@ -113,12 +119,6 @@ class InstallationPages:
         await audit.add(self._gate.store, visitor.login, "key forgotten", f"{name} of {row.account}")
         return f"{name} is forgotten."
 
-    async def _set_limits(self, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
-        return await account_form.change_limits(self._gate.store, self._settings.limits, row, visitor, fields)
-
-    async def _set_triggers(self, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
-        return await account_form.change_triggers(self._gate.store, row, visitor, fields)
-
     async def _page(
         self,
         visitor: Visitor,
@@ -129,8 +129,10 @@ class InstallationPages:
         status: int = 200,
         entered: Entered = NOTHING,
     ) -> Response:
-        store, own = self._gate.store, await accounts.settings_of(self._gate.store, row.id)
-        spent = await self._spent(row.id)
+        store, limits = self._gate.store, self._settings.limits
+        own = await accounts.settings_of(store, row.id)
+        ledgers = await spending_limits.ledgers(store, Ceilings.of(limits), Payers(row.id), store.now())
+        spent = {f"{one.period.value}_budget": f"${ledger.spent_usd:,.2f}" for one, ledger in ledgers}
         keys = [one for one in await self._vault.entries() if one.installation == row.id and one.name in NAMES]
         return self._gate.pages.render(
             "installation.html",
@@ -142,22 +144,15 @@ class InstallationPages:
             keys=keys,
             names=NAMES,
             terms=TERMS,
-            default="the operator's is used",
-            limits=account_form.limit_fields(self._settings.limits, own, spent, entered),
+            limits=account_form.limit_fields(limits, own, spent, entered),
             triggers=account_form.trigger_fields(own, entered),
             version=account_settings.version(own),
-            timeout=self._settings.limits.timeout_minutes,
+            timeout=limits.timeout_minutes,
             trail=await audit.about(store, row.account, MOST_TRAIL),
             command=self._settings.command,
             said=said,
             wrong=wrong,
         )
-
-    async def _spent(self, installation: InstallationId) -> dict[str, str]:
-        """In the periods that are limited, by the limit's name."""
-        store, limits = self._gate.store, self._settings.limits
-        ledgers = await spending_limits.ledgers(store, Ceilings.of(limits), Payers(installation), store.now())
-        return {f"{one.period.value}_budget": f"${ledger.spent_usd:,.2f}" for one, ledger in ledgers}
 
     async def _spend(self, request: Request, visitor: Visitor) -> Response:
         row, store = await self._row(request, visitor), self._gate.store

@@ -1,4 +1,4 @@
-"""The front page with the sessions, and the ledger of deliveries: of each person what concerns their repositories."""
+"""The front page with the sessions, and the ledger of deliveries: each person sees those of their repositories."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from bot.words import replies
 
 PAGE = 50
 MOST_ROUNDS = 6
-"""How often other rows are looked for in the place of those that somebody may not see; the next load goes on there."""
+"""One load replaces rows that the visitor may not see so many times; the next load goes on from there."""
 UNDER_WAY = "running"
 BROKEN = "This address is not a page of the list. Please start at the first page."
 _MARK = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)~([!-~]{1,200})")
 
 
 class Shown(Protocol):
-    """A row, as far as it matters whether it may be seen."""
+    """The fields of a row that decide who may see it."""
 
     @property
     def repo_id(self) -> RepoId: ...
@@ -50,7 +50,7 @@ Read = Callable[[Store, Wanted, int], Awaitable[list[R]]]
 
 @dataclass(frozen=True)
 class Filters:
-    """As they stand in the address."""
+    """The filters in the page's address."""
 
     repo: str = ""
     state: str = ""
@@ -74,13 +74,13 @@ class Filters:
 
 @dataclass(frozen=True)
 class Front:
-    """What stands in the lists of the front page."""
+    """The lists of the front page."""
 
     running: list[lists.Recent]
     ended: list[lists.Recent]
     filters: Filters
     empty: set[int]
-    """Of its two parts, those that are shown also when nothing is in them."""
+    """The lists (1, 2) that are shown even if they are empty."""
     first: str
     older: str
 
@@ -107,7 +107,7 @@ class ListPages:
         )
 
     async def front(self, visitor: Visitor, filters: Filters) -> Front:
-        """Both parts of the front page, as far as this person may see them."""
+        """Return the rows of both lists that this person may see."""
         wanted = await self._wanted(filters, [UNDER_WAY, *Outcome])
         live: list[lists.Recent] = []
         if wanted and not wanted.after and filters.state in ("", UNDER_WAY):
@@ -117,10 +117,13 @@ class ListPages:
         if wanted and filters.state != UNDER_WAY:
             ended, more = await self._visible(visitor, lists.ended, wanted, _may_read)
         older = filters.address("/", ended[-1].mark) if more else ""
-        return Front(live, ended, filters, _said_to_be_empty(filters), filters.address("/"), older)
+        empty = {2} if filters.before else {1, 2}
+        if filters.state:
+            empty = {1} if filters.state == UNDER_WAY else {2}
+        return Front(live, ended, filters, empty, filters.address("/"), older)
 
     async def rows(self, visitor: Visitor, filters: Filters) -> tuple[list[lists.Recent], list[lists.Recent]]:
-        """What stands in the store for it: while that is the same, nobody need be asked who may see it. For no eyes."""
+        """Return the stored rows without asking who may see them. Never show them: they only tell of changes."""
         wanted = await self._wanted(filters, [UNDER_WAY, *Outcome])
         if wanted is None:
             return [], []
@@ -130,7 +133,7 @@ class ListPages:
         return running, await lists.ended(self._gate.store, ended, PAGE + 1)
 
     async def _deliveries(self, request: Request, visitor: Visitor) -> Response:
-        """For who could have asked for something: why nothing came of it is not for all the world."""
+        """Show deliveries only to people who can write: the reasons in them are not for everyone."""
         filters = Filters.of(request.query_params)
         wanted = await self._wanted(filters, list(DeliveryState))
         rows: list[lists.ListedDelivery] = []
@@ -138,7 +141,7 @@ class ListPages:
         thinned = not filters.state and not filters.person  # a long turn edits its comment hundreds of times
         if wanted:
             wanted = replace(wanted, without=replies.OWN_EDIT if thinned else "")
-            rows, more = await self._visible(visitor, lists.delivered, wanted, _may_write)
+            rows, more = await self._visible(visitor, lists.delivered, wanted, lambda found: found.may_write)
         return self._gate.pages.render(
             "deliveries.html",
             title="Deliveries",
@@ -152,7 +155,7 @@ class ListPages:
         )
 
     async def _wanted(self, filters: Filters, states: list[str]) -> Wanted | None:
-        """None: nothing can match. Of a repository nobody learns here whether it is known."""
+        """Return None if nothing can match. An unknown repository gives no error, so nobody learns which are known."""
         match = _MARK.fullmatch(filters.before)
         if (filters.before and match is None) or (filters.state and filters.state not in states):
             raise UserError(BROKEN)
@@ -165,7 +168,7 @@ class ListPages:
     async def _visible(
         self, visitor: Visitor, read: Read[R], wanted: Wanted, reaches: Callable[[Permission], bool]
     ) -> tuple[list[R], bool]:
-        """A page of what this person may see, and whether there is more of it; nothing tells of the rest."""
+        """Return a page of the rows that this person may see, and whether there are more."""
         hidden = self._gate.access.hidden_from(visitor, reaches)
         rows: list[R] = []
         for _ in range(MOST_ROUNDS):
@@ -179,15 +182,5 @@ class ListPages:
         return rows[:PAGE], len(rows) > PAGE
 
 
-def _said_to_be_empty(filters: Filters) -> set[int]:
-    if filters.state:
-        return {1} if filters.state == UNDER_WAY else {2}
-    return {2} if filters.before else {1, 2}
-
-
 def _may_read(permission: Permission) -> bool:
     return permission is not Permission.NONE
-
-
-def _may_write(permission: Permission) -> bool:
-    return permission.may_write

@@ -1,4 +1,4 @@
-"""How a session stands, for its page: the running turn's step, its times, what it costs and what it uses. Pure."""
+"""Sums up a session for its page: the running turn's step, its times, its cost and what it uses. Pure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class StepRow:
     words: str
     began_at: float | None
     seconds: float | None
-    """None while it lasts, or has not begun."""
+    """None while the step runs, and before."""
     now: bool = False
 
 
 @dataclass(frozen=True)
 class SessionOverview:
-    """The latest turn's, with the money of all."""
+    """The state of the latest turn, and the money of all turns."""
 
     headline: str = "There is nothing yet."
     live: bool = False
@@ -36,11 +36,11 @@ class SessionOverview:
     steps: list[StepRow] = field(default_factory=list)
     todo: tuple[Todo, ...] = ()
     tool: str = ""
-    """What runs now."""
+    """The tool call that runs now."""
     usd: float = 0.0
     sandbox_usd: float = 0.0
     unconfirmed: str = ""
-    """What may come to that; empty where all is confirmed."""
+    """In words, the money that may be added; empty if all is confirmed."""
     funds: Funds | None = None
     tokens: int = 0
     lines: list[DrawnLine] = field(default_factory=list)
@@ -73,18 +73,17 @@ def overview(look: SessionView, state: LiveState | None, terms: BudgetTerms) -> 
 
 
 def steps(turn: Turn) -> list[StepRow]:
-    """All seven: those that were skipped or are yet to come have no time."""
+    """List all seven steps; those skipped or still to come have no time."""
     times = {Step(name): at for name, at in turn.step_times.items()}
     if turn.started_at is not None:
-        times.setdefault(Step.PREPARE, turn.started_at)  # the first is begun by the start itself
+        times.setdefault(Step.PREPARE, turn.started_at)  # the first step begins with the turn
     begun = sorted(((at, step) for step, at in times.items()), key=lambda one: (one[0], one[1].number))
     ends = {step: begun[place + 1][0] for place, (_, step) in enumerate(begun[:-1])}
     if begun and turn.finished_at is not None:
         ends[begun[-1][1]] = turn.finished_at
-    starts = {step: at for at, step in begun}
     rows = []
     for step in Step:
-        at, end = starts.get(step), ends.get(step)
+        at, end = times.get(step), ends.get(step)
         now = turn.state is TurnState.RUNNING and step is turn.step
         seconds = end - at if at is not None and end is not None else None
         rows.append(StepRow(step.number, endings.STEP_WORDS[step], at, seconds, now))
@@ -92,7 +91,7 @@ def steps(turn: Turn) -> list[StepRow]:
 
 
 def _lines(look: SessionView) -> list[DrawnLine]:
-    """Of all turns, over the time that they worked; of one that runs as far as something is known of it."""
+    """Draw all turns over their working time; for a running turn, up to the last known sample."""
     cpu = [(one.at, one.cpu_percent) for one in look.points]
     memory = [(one.at, one.memory_bytes / (1 << 20)) for one in look.points]
     money = drawing.summed(look.spent)

@@ -1,4 +1,4 @@
-"""The agent's markdown as HTML that may stand in a page: no tag of its own, no image, no link but to the web."""
+"""Renders the agent's markdown as safe HTML: only our own tags, no images, links only to the web."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from bot.text.scanner import Around, BlockForm, Container, Leaf, content, scan
 from bot.web.pages import inline
 
 HEADING = "h3"
-"""Those of the page stand above it: it has the title and the turns."""
+"""Below the page's own headings, which are for the title and the turns."""
 MOST = 10_000
 
 
 def prose(text: str) -> Markup:
-    """As it reads in a comment. What is HTML in it is shown as text."""
+    """Render it as in a comment, but show HTML as text."""
     if len(text) > MOST:
         return Markup('<p class="words">{}</p>').format(text)
     return Markup(rendered(text))  # noqa: S704 - all that is not our own is escaped
 
 
 def rendered(text: str) -> str:
-    page = _Page(text, scan(text))
-    return page.html()
+    return _Page(text, scan(text)).html()
 
 
 class _Page:
@@ -50,7 +49,7 @@ class _Page:
         return "".join(self._parts)
 
     def _enter(self, path: Sequence[Container]) -> None:
-        """Close what ends before it, and open what begins with it."""
+        """Close the containers that end here, and open those that begin."""
         same = _common(self._around, path)
         for at in range(len(self._around) - 1, same - 1, -1):
             follows = path[at] if at == same and at < len(path) else None
@@ -98,7 +97,7 @@ def _cells(cells: Sequence[str], tag: str) -> str:
 
 
 def _path(leaf: Leaf) -> list[Container]:
-    """What it stands in, from the outside."""
+    """List the containers around a leaf, the outermost first."""
     found: list[Container] = []
     one = leaf.within
     while one is not None:
@@ -135,7 +134,7 @@ def _end(one: Container, follows: Container | None) -> str:
 
 
 def _is_next(one: Container, other: Container) -> bool:
-    """Whether both are items of one list."""
+    """Check that both are items of the same list."""
     return one.kind is other.kind is Around.ITEM and one.mark == other.mark and one.parent is other.parent
 
 
@@ -144,7 +143,7 @@ def _list(item: Container) -> tuple[Container | None, str]:
 
 
 def _loose(leaves: Sequence[Leaf]) -> set[tuple[Container | None, str]]:
-    """The lists that have an empty line in them: their items are paragraphs."""
+    """Find the lists with an empty line in them, whose items are paragraphs."""
     found: set[tuple[Container | None, str]] = set()
     for one, other in pairwise(leaves):
         if other.first <= one.last:

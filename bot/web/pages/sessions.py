@@ -1,18 +1,17 @@
-"""A session's page: the conversation as it goes, its stream, its raw log, and the buttons to stop and to repeat it."""
+"""A session's page: the live conversation, its stream, its raw log, and the buttons to stop and to retry."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from bot.errors import Hidden, StoreError, TransientError
+from bot.errors import Hidden, StoreError
 from bot.handlers import buttons
 from bot.handlers.desk import Desk
 from bot.kinds.parts import OnFork
@@ -23,10 +22,10 @@ from bot.store.sessions import Session
 from bot.web.pages import downloads
 from bot.web.pages.access import Place
 from bot.web.pages.frame import COMMON
-from bot.web.pages.gate import GONE, Fields, Gate, Stay, number
-from bot.web.pages.stream import EventStream
+from bot.web.pages.gate import GONE, Act, Fields, Gate, Stay, number
+from bot.web.pages.stream import EventStream, StreamLimit, event
 from bot.web.pages.visitors import Visitor
-from bot.web.pages.watch import Watched, Watching, event
+from bot.web.pages.watch import Watched, Watching
 
 MOST_STREAMS = 3000
 MOST_STREAMS_EACH = 40
@@ -39,7 +38,7 @@ class SessionPages:
         self._gate = gate
         self._desk = desk
         self._watching = watching
-        self._streams: Counter[int] = Counter()
+        self._limit = StreamLimit(MOST_STREAMS, MOST_STREAMS_EACH)
 
     def routes(self) -> list[BaseRoute]:
         at = "/sessions/{id}"
@@ -49,12 +48,12 @@ class SessionPages:
             Route(f"{at}/log", self._gate.plain(self._log)),
             Route(f"{at}/checks", self._gate.plain(self._checks)),
             Route(f"{at}/patch/{{n}}", self._gate.plain(self._patch)),
-            Route(f"{at}/stop", self._gate.form(self._stop), methods=["POST"]),
-            Route(f"{at}/retry", self._gate.form(self._retry), methods=["POST"]),
+            Route(f"{at}/stop", self._gate.form(self._pressing(buttons.press_stop)), methods=["POST"]),
+            Route(f"{at}/retry", self._gate.form(self._pressing(buttons.press_retry)), methods=["POST"]),
         ]
 
     async def _session(self, request: Request, visitor: Visitor) -> Session:
-        """Hidden for who cannot read its repository."""
+        """Raise Hidden for people who cannot read its repository."""
         name = request.path_params["id"]
         try:
             found = await sessions.session(self._gate.store, SessionId(name)) if _ID.fullmatch(name) else None
@@ -65,9 +64,7 @@ class SessionPages:
         return found
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:
-        return await self._page(visitor, await self._session(request, visitor))
-
-    async def _page(self, visitor: Visitor, session: Session, said: str = "", status: int = 200) -> Response:
+        session = await self._session(request, visitor)
         watched = self._watching.of(session.id)
         await watched.refresh()
         thread, settings = session.thread, self._desk.settings
@@ -75,7 +72,6 @@ class SessionPages:
         kind = "pull" if thread.is_pull else "issues"
         return self._gate.pages.render(
             "session.html",
-            status=status,
             title=f"{thread.repo.full_name}#{thread.number}",
             visitor=visitor,
             session=session,
@@ -87,34 +83,36 @@ class SessionPages:
             dropped=watched.conversation.dropped,
             seq=watched.seq,
             may_write=permission.may_write,
-            said=said,
-            mood="bad" if status >= 400 else "good",
         )
 
-    async def _stop(self, request: Request, visitor: Visitor, fields: Fields) -> Response:
-        session = await self._session(request, visitor)
-        await buttons.press_stop(session, Person(visitor.id, visitor.login), self._desk)
-        return RedirectResponse(f"/sessions/{session.id}", 303, COMMON)
+    def _pressing(self, press: Callable[[Session, Person, Desk], Awaitable[object]]) -> Act:
+        async def act(request: Request, visitor: Visitor, fields: Fields) -> Response:
+            session = await self._session(request, visitor)
+            await press(session, Person(visitor.id, visitor.login), self._desk)
+            return RedirectResponse(f"/sessions/{session.id}", 303, COMMON)
 
-    async def _retry(self, request: Request, visitor: Visitor, fields: Fields) -> Response:
-        session = await self._session(request, visitor)
-        await buttons.press_retry(session, Person(visitor.id, visitor.login), self._desk)
-        return RedirectResponse(f"/sessions/{session.id}", 303, COMMON)
+        return act
 
     async def _log(self, request: Request, visitor: Visitor) -> Response:
         session = await self._session(request, visitor)
-        stay = self._stay(visitor, session)
-        return downloads.download(f"forgehand-{session.id}.log", self._lines(session.id), stay)
+
+        async def lines() -> AsyncGenerator[bytes, None]:
+            after = 0
+            while rows := await transcript.events_of_session(self._gate.store, session.id, after, LOG_PAGE):
+                after = rows[-1].seq
+                yield "".join(f"{row.line}\n" for row in rows).encode()
+
+        return downloads.download(f"forgehand-{session.id}.log", lines(), self._stay(visitor, session))
 
     async def _checks(self, request: Request, visitor: Visitor) -> Response:
-        """What the checks of its turns have printed."""
+        """Hand out the output of the checks of its turns."""
         session = await self._session(request, visitor)
         files = await asyncio.to_thread(declared_checks.outputs_of, self._desk.settings.data_dir, session.id)
         name, stay = f"forgehand-{session.id}-checks.log", self._stay(visitor, session)
         return downloads.download(name, downloads.of_files(files), stay)
 
     async def _patch(self, request: Request, visitor: Visitor) -> Response:
-        """A turn's work on a fork, as long as it is kept."""
+        """Hand out a turn's work on a fork, as long as it is kept."""
         session = await self._session(request, visitor)
         n = number(request, "n")
         found = next((one for one in await sessions.turns_of(self._gate.store, session.id) if one.n == n), None)
@@ -124,42 +122,28 @@ class SessionPages:
             raise Hidden("no such patch")
         return FileResponse(file, media_type="application/octet-stream", filename=file.name, headers={**COMMON})
 
-    async def _lines(self, session: SessionId) -> AsyncGenerator[bytes, None]:
-        after = 0
-        while rows := await transcript.events_of_session(self._gate.store, session, after, LOG_PAGE):
-            after = rows[-1].seq
-            yield "".join(f"{row.line}\n" for row in rows).encode()
-
     async def _stream(self, request: Request, visitor: Visitor) -> Response:
         session = await self._session(request, visitor)
-        if self._streams.total() >= MOST_STREAMS or self._streams[visitor.id] >= MOST_STREAMS_EACH:
-            return PlainTextResponse("Too many pages are open.\n", 503, {**COMMON, "Retry-After": "30"})
+        if refusal := self._limit.refusal(visitor.id):
+            return refusal
         watched = self._watching.of(session.id)
         await watched.refresh()
         given = request.headers.get("last-event-id") or request.query_params.get("after", "")
         after = int(given) if given.isascii() and given.isdecimal() and len(given) < 18 else 0
-        return EventStream(self._allowed(visitor, session, watched, after))
-
-    async def _allowed(
-        self, visitor: Visitor, session: Session, watched: Watched, after: int
-    ) -> AsyncGenerator[bytes, None]:
-        """Asked again before what comes next is handed out; while GitHub does not answer, the browser comes back."""
-        stay = self._stay(visitor, session)
-        self._streams[visitor.id] += 1
-        try:
-            async with aclosing(watched.stream(after)) as chunks:
-                async for chunk in chunks:
-                    if not await stay.may_go_on():
-                        yield event("gone", GONE)
-                        return
-                    yield chunk
-        except TransientError:
-            return
-        finally:
-            self._streams[visitor.id] -= 1
+        return EventStream(self._limit.counted(visitor.id, _allowed(self._stay(visitor, session), watched, after)))
 
     def _stay(self, visitor: Visitor, session: Session) -> Stay:
         return Stay(self._gate, visitor, _place(session))
+
+
+async def _allowed(stay: Stay, watched: Watched, after: int) -> AsyncGenerator[bytes, None]:
+    """Check access again before each chunk."""
+    async with aclosing(watched.stream(after)) as chunks:
+        async for chunk in chunks:
+            if not await stay.may_go_on():
+                yield event("gone", GONE)
+                return
+            yield chunk
 
 
 def _place(session: Session) -> Place:

@@ -1,4 +1,4 @@
-"""Signing in with GitHub: to its page and back, bound to one browser by a cookie that is good for one trip."""
+"""Signing in with GitHub: to its page and back, bound to the browser by a cookie for this one trip."""
 
 from __future__ import annotations
 
@@ -55,11 +55,10 @@ class SignIn:
         return bool(self._github.client_id and self._github.client_secret)
 
     def page(self, next_: str, *, wrong: str = "", status: int = 200) -> Response:
-        """The door: it shows nothing of what is behind it."""
+        """Render the sign-in page, which shows nothing of the pages behind it."""
         way = f"/sign-in/github?{urlencode({'next': origin.local(next_)})}" if self._ready else ""
         wrong = wrong or ("" if self._ready else NOT_SET_UP)
-        title = "Sign in"
-        return self._pages.render("sign_in.html", status=status, title=title, visitor=None, way=way, wrong=wrong)
+        return self._pages.render("sign_in.html", status=status, title="Sign in", visitor=None, way=way, wrong=wrong)
 
     async def _offer(self, request: Request) -> Response:
         return self.page(request.query_params.get("next", "/"))
@@ -68,11 +67,12 @@ class SignIn:
         if not self._ready:
             return self.page("/", status=503)
         state, verifier = secrets.token_urlsafe(24), secrets.token_urlsafe(48)
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
         query = {
             "client_id": self._github.client_id,
             "redirect_uri": self._redirect_uri(request),
             "state": state,
-            "code_challenge": _challenge(verifier),
+            "code_challenge": challenge,
             "code_challenge_method": "S256",
         }
         response = RedirectResponse(f"{self._github.url}/login/oauth/authorize?{urlencode(query)}", 302, COMMON)
@@ -82,7 +82,7 @@ class SignIn:
         return response
 
     async def _back(self, request: Request) -> Response:
-        """Whoever comes back must be the browser that left; the trip is used up, however it ends."""
+        """Accept only the browser that left; the trip is over however it ends."""
         state, verifier, next_ = _trip(request)
         if not state or not hmac.compare_digest(state.encode(), request.query_params.get("state", "").encode()):
             response = self.page("/", wrong=LOST, status=400)
@@ -125,19 +125,15 @@ class SignIn:
         return response
 
     def _redirect_uri(self, request: Request) -> str:
-        """Registered with the App, and so by the address that it knows."""
+        """Prefer the public address, because the App has this URI registered."""
         return f"{self._known_at or origin.base(request)}{CALLBACK}"
 
 
 def _trip(request: Request) -> tuple[str, str, str]:
-    """State, verifier and where to go on to; empty for what is no trip of ours."""
+    """Return state, verifier and the next page; empty if the cookie is not ours."""
     try:
         packed = base64.urlsafe_b64decode(request.cookies.get(cookie_name(TRIP, request), ""))
         state, verifier, next_ = packed.decode().split(" ")
     except ValueError:
         return "", "", "/"
     return state, verifier, origin.local(next_)
-
-
-def _challenge(verifier: str) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")

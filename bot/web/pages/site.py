@@ -1,4 +1,4 @@
-"""The pages of the running service, put together; until it runs they say that it is starting."""
+"""Puts the pages of the running service together; until it runs, every page says that it is starting."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENDING = "Forgehand is stopping. Please load this page again in a moment.\n"
 
 
 class Site:
-    """It is `opened` once the service can answer, and closed before the server ends: streams would hold that up."""
+    """Opened once the service can answer, and closed before the server ends, which open streams would delay."""
 
     def __init__(self) -> None:
         self._app: ASGIApp = _waiting(STARTING)
@@ -40,11 +40,10 @@ class Site:
         self._watching: Watching | None = None
 
     def routes(self) -> list[BaseRoute]:
-        """They take all that nobody else has taken."""
-        return [Mount("/", app=self)]
+        return [Mount("/", app=self)]  # takes every path that is left
 
     def doubt(self, person: int | None) -> None:
-        """GitHub is asked anew what this person (None: anybody) may see, also for what is open."""
+        """Ask GitHub again what this person (None: everyone) may see, even for open streams."""
         if self._access is not None and self._watching is not None:
             self._access.doubt(person)
             self._watching.nudge()

@@ -1,4 +1,4 @@
-"""Who looks at a page: the signed-in person behind a cookie, and the proof that a form of theirs is ours."""
+"""The signed-in person behind a cookie, and the proof that a form comes from our page in their browser."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Visitor:
     login: str
     ends_at: float
     csrf: str = field(repr=False)
-    """What every form that we give to this browser carries."""
+    """Every form that we give to this browser carries it."""
     mark: str = field(repr=False)
 
 
 class Visitors:
-    """The cookie is a mark without meaning; what it stands for is in the store."""
+    """The cookie is only a random mark; the store knows whose it is."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -38,14 +38,14 @@ class Visitors:
         return await self.by_mark(request.cookies.get(cookie_name("forgehand", request), ""))
 
     async def by_mark(self, mark: str) -> Visitor | None:
-        """Also for a stream that has been open for a while."""
         if not 20 < len(mark) < LONGEST_MARK:
             return None
         visit = await accounts.visit(self._store, mark)
-        return Visitor(visit.user_id, visit.login, visit.ends_at, _csrf(mark), mark) if visit else None
+        csrf = hmac.digest(mark.encode(), b"forgehand form", "sha256").hex()
+        return Visitor(visit.user_id, visit.login, visit.ends_at, csrf, mark) if visit else None
 
     async def begin(self, request: Request, response: Response, person: Person) -> None:
-        """With a new mark in any case: what was in the browser before may be known to others."""
+        """Set a new mark in any case: somebody else may know the browser's old one."""
         mark = secrets.token_urlsafe(32)
         await accounts.begin_visit(self._store, mark, person.id, person.login, VISIT_SECONDS)
         set_cookie(request, response, "forgehand", mark, VISIT_SECONDS)
@@ -56,12 +56,12 @@ class Visitors:
 
 
 def is_theirs(request: Request, visitor: Visitor, given: str) -> bool:
-    """A form of ours, sent by the browser that we gave it to, from this very site."""
+    """Check that the form is ours, and was sent from this site by the browser that got it."""
     return origin.is_same(request) and hmac.compare_digest(visitor.csrf.encode(), given.encode())
 
 
 def set_cookie(request: Request, response: Response, name: str, value: str, seconds: float) -> None:
-    """Lax: it must come along when GitHub sends somebody back."""
+    """Use SameSite=Lax: browsers must send it when GitHub leads somebody back."""
     response.set_cookie(
         cookie_name(name, request),
         value,
@@ -74,9 +74,5 @@ def set_cookie(request: Request, response: Response, name: str, value: str, seco
 
 
 def cookie_name(name: str, request: Request) -> str:
-    """With the prefix no other host of the domain can set it; browsers allow it over https only."""
+    """Add the prefix that keeps other hosts of the domain from setting it; browsers allow it only over https."""
     return f"__Host-{name}" if origin.is_https(request) else name
-
-
-def _csrf(mark: str) -> str:
-    return hmac.digest(mark.encode(), b"forgehand form", "sha256").hex()

@@ -1,9 +1,8 @@
-"""One picture of a session for all who watch it: read from the store once, rendered once, handed to each as bytes."""
+"""Keeps one picture of a session for all its viewers: read once, rendered once, handed to each as bytes."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -21,25 +20,26 @@ from bot.store.session_view import SessionView
 from bot.web.pages.conversation import Conversation, ConversationEntry
 from bot.web.pages.frame import Pages
 from bot.web.pages.overview import SessionOverview, overview
+from bot.web.pages.stream import event, is_set_within
 from sandbox.agents.base import Agent
 
 log = logging.getLogger(__name__)
 
 LIVE_SECONDS = 0.4
 REST_SECONDS = 3.0
-"""Between two looks, while a turn runs and while none does."""
+"""The time between two looks, while a turn runs and otherwise."""
 HEARTBEAT_SECONDS = 15.0
 PAGE = 200
 MOST_HTML = 4 << 20
-"""Of all entries on a page, and of those that are told at once."""
+"""The size of all entries on a page; MOST_TOLD is for those sent at once."""
 MOST_TOLD = 256 << 10
 MOST_KEPT = 50
-"""Sessions whose picture is remembered while nobody watches."""
+"""Sessions whose picture is kept without viewers."""
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """A turn on the page: its head, and its entries as they stand; all made by our own templates."""
+    """A turn on the page, as HTML from our own templates."""
 
     n: int
     head: Markup
@@ -48,7 +48,7 @@ class Chapter:
 
 
 class Watched:
-    """`refresh` brings it up to date; `stream` follows it."""
+    """A session as its page shows it: `refresh` brings it up to date, `stream` follows it."""
 
     def __init__(self, session: SessionId, store: Store, pages: Pages, agent: Agent, terms: BudgetTerms) -> None:
         self.session = session
@@ -60,7 +60,7 @@ class Watched:
         self._terms = terms
         self._heads: dict[int, tuple[Markup, Markup]] = {}
         self.seq = 0
-        """The last line up to which all is drawn: the conversation may have been read further."""
+        """Everything up to this line is drawn; the conversation may have been read further."""
         self._html: dict[str, Markup] = {}
         self._batches: dict[int, tuple[bytes, int]] = {}
         self.drawn = Markup()
@@ -75,7 +75,7 @@ class Watched:
         self._task: asyncio.Task[None] | None = None
 
     async def refresh(self) -> None:
-        """As it stands now or later: many who ask while one looks are answered by the next look."""
+        """Show the state of now or later: all who ask during one look share the next."""
         clock = asyncio.get_running_loop().time
         asked_at = clock()
         async with self._lock:
@@ -95,7 +95,7 @@ class Watched:
         return [Chapter(n, head, of_turn[n], end) for n, (head, end) in self._heads.items()]
 
     async def stream(self, after: int) -> AsyncGenerator[bytes, None]:
-        """All that was changed after that line, then what changes; ends when the service does."""
+        """Yield everything that changed after that line, then each change, until the service stops."""
         self.viewers += 1
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._follow())
@@ -112,14 +112,14 @@ class Watched:
                     fresh += lines
                 if fresh:
                     yield fresh
-                elif not await _soon(news) or nudges != self._nudges:
+                elif not await is_set_within(HEARTBEAT_SECONDS, news) or nudges != self._nudges:
                     nudges = self._nudges
                     yield b": still here\n\n"
         finally:
             self.viewers -= 1
 
     def nudge(self) -> None:
-        """Each stream is handed something, so that whoever hands it on can look whether it may."""
+        """Send something on each stream, so that its sender checks access again."""
         self._nudges += 1
         self._news.set()
 
@@ -138,7 +138,7 @@ class Watched:
             await asyncio.sleep(LIVE_SECONDS if self.overview.live else REST_SECONDS)
 
     async def _read_on(self, last: int) -> None:
-        """No further than the turns are known."""
+        """Read and draw up to that line, because later ones may be of turns that are not known yet."""
         talk = self.conversation
         while talk.seq < last:
             before = talk.seq
@@ -155,7 +155,7 @@ class Watched:
                 return
 
     def _shorten(self) -> None:
-        """To what a page can hold: of many long entries fewer than of short ones."""
+        """Drop old entries until the page is small enough."""
         talk = self.conversation
         size = sum(len(self._html[name]) for name in talk.entries)
         while size > MOST_HTML:
@@ -166,8 +166,15 @@ class Watched:
     def _redraw(self, look: SessionView) -> None:
         state = self.conversation.states.get(look.turns[-1].n) if look.turns else None
         self.overview = overview(look, state, self._terms)
-        self._heads = {turn.n: self._around(look, turn.n) for turn in look.turns}
-        self.drawn = self._pages.fragment("overview.html", view=self.overview)
+        fragment, done = self._pages.fragment, TurnState.DONE
+        self._heads = {
+            turn.n: (
+                fragment("turn_head.html", turn=turn),
+                fragment("turn_end.html", turn=turn) if turn.state is done else Markup(),
+            )
+            for turn in look.turns
+        }
+        self.drawn = fragment("overview.html", view=self.overview)
         heads = [{"turn": n, "head": head, "end": end} for n, (head, end) in self._heads.items()]
         shown = {"html": self.drawn, "headline": self.overview.headline, "live": self.overview.live}
         state_bytes = b"".join([*(event("turn", one) for one in heads), event("overview", shown)])
@@ -178,33 +185,28 @@ class Watched:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    def _around(self, look: SessionView, n: int) -> tuple[Markup, Markup]:
-        turn = next(one for one in look.turns if one.n == n)
-        head = self._pages.fragment("turn_head.html", turn=turn)
-        return head, self._pages.fragment("turn_end.html", turn=turn) if turn.state is TurnState.DONE else Markup()
-
     def _since(self, seq: int) -> tuple[bytes, int]:
-        """Viewers who stand at the same line share the bytes."""
+        """Share the bytes among viewers who are at the same line."""
         if seq not in self._batches:
             left = [one for one in self.conversation.since(seq) if one.changed <= self.seq]
-            told = self._portion(left)
-            shown = [{"id": one.id, "turn": one.turn, "html": self._html[one.id]} for one in told]
-            upto = told[-1].changed if len(told) < len(left) else self.seq
+            portion = self._portion(left)
+            shown = [{"id": one.id, "turn": one.turn, "html": self._html[one.id]} for one in portion]
+            upto = portion[-1].changed if len(portion) < len(left) else self.seq
             self._batches[seq] = event("lines", shown, upto), upto
         return self._batches[seq]
 
-    def _portion(self, told: list[ConversationEntry]) -> list[ConversationEntry]:
-        """The first of them, and no line's entries in part: what is left is told next."""
+    def _portion(self, left: list[ConversationEntry]) -> list[ConversationEntry]:
+        """Take the first ones, without splitting the entries of a line; the next portion has the rest."""
         size = 0
-        for at, entry in enumerate(told):
+        for at, entry in enumerate(left):
             size += len(self._html[entry.id])
-            if size > MOST_TOLD and at and entry.changed != told[at - 1].changed:
-                return told[:at]
-        return told
+            if size > MOST_TOLD and at and entry.changed != left[at - 1].changed:
+                return left[:at]
+        return left
 
 
 class Watching:
-    """The sessions that are watched, and some that were."""
+    """Keeps the sessions that are watched, and some that were."""
 
     def __init__(self, store: Store, pages: Pages, agent: Agent, terms: BudgetTerms) -> None:
         self._store = store
@@ -215,7 +217,7 @@ class Watching:
 
     def of(self, session: SessionId) -> Watched:
         found = self._all.pop(session, None) or Watched(session, self._store, self._pages, self._agent, self._terms)
-        self._all[session] = found  # the one asked for last stands last
+        self._all[session] = found  # the latest is at the end
         idle = [name for name, one in self._all.items() if not one.viewers and one is not found]
         for name in idle[: max(0, len(self._all) - MOST_KEPT)]:
             del self._all[name]
@@ -228,17 +230,3 @@ class Watching:
     def close(self) -> None:
         for one in self._all.values():
             one.close()
-
-
-def event(name: str, data: object, seq: int | None = None) -> bytes:
-    mark = "" if seq is None else f"id: {seq}\n"
-    return f"event: {name}\n{mark}data: {json.dumps(data)}\n\n".encode()
-
-
-async def _soon(news: asyncio.Event) -> bool:
-    try:
-        async with asyncio.timeout(HEARTBEAT_SECONDS):
-            await news.wait()
-    except TimeoutError:
-        return False
-    return True

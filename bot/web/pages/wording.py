@@ -1,4 +1,4 @@
-"""How pages put times, money, sizes and states into words."""
+"""Puts times, money, sizes and states into words for the pages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def iso(at: float) -> str:
 
 
 def standing(state: TurnState, outcome: Outcome | None, step: Step | None = None) -> str:
-    """Of a turn, in a few words."""
+    """Describe a turn's state in a few words."""
     if state is TurnState.DONE:
         return outcomes.headline(outcome or Outcome.FAILED)
     if state is TurnState.QUEUED:
@@ -47,12 +47,12 @@ def short(text: str, most: int = 120) -> str:
 
 
 def ticked(text: str) -> Markup:
-    """What stands in backticks, as code; all else as it is."""
+    """Show words in backticks as code, and escape everything else."""
     return Markup(_TICKED.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped the line before
 
 
 def linked(text: Markup) -> Markup:
-    """Addresses in what is escaped already, to click; those of an example lead nowhere."""
+    """Make links of the addresses in escaped text, except those of examples."""
     return Markup(_ADDRESS.sub(r'<a href="\g<0>" target="_blank" rel="noopener noreferrer">\g<0></a>', str(text)))  # noqa: S704
 
 
