@@ -1,6 +1,6 @@
-"""The one thread that writes, and the one that folds the log into the file.
+"""The only thread that writes, and the one that folds the log into the file.
 
-What waits is committed together, and nobody is answered before it is on the disk."""
+Waiting jobs are committed together, and each gets its answer once it is on the disk."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from bot.store.sqlite import schema
 from bot.store.sqlite.schema import Connection
 
 BUDGET_SECONDS = 8.0
-"""How long a job may wait for the database; under GitHub's ten seconds for a delivery."""
-
+"""How long a job may wait for the database; less than GitHub's ten seconds for a delivery."""
 _BATCH = 512
 _WAITING_AT_MOST = 20_000
 
 
 class WriteJob:
-    """A piece of work, where its answer goes, and until when it may wait."""
+    """Work, the future for its answer, and how long it may wait."""
 
     __slots__ = ("deadline", "error", "future", "result", "work")
 
@@ -40,7 +39,7 @@ class WriteJob:
 
 
 class Writer:
-    """Takes jobs from any loop; `work` may run more than once, its effects on the database count once."""
+    """Takes jobs from any loop; `work` may run more than once, but its changes are stored once."""
 
     def __init__(self, db: Connection, path: Path, committed: Callable[[], None]) -> None:
         self._db = db
@@ -76,7 +75,7 @@ class Writer:
                 return
 
     def _gather(self) -> tuple[list[WriteJob], bool]:
-        """Everything that waits, at least one."""
+        """Wait for a job, and take all that wait by then; the flag says that none will follow."""
         batch: list[WriteJob] = []
         job = self._jobs.get()
         while job is not None:
@@ -94,7 +93,7 @@ class Writer:
         while waiting:
             try:
                 self._transact(waiting)
-            except Exception as error:  # noqa: BLE001 - whatever happened, each caller gets an answer
+            except Exception as error:  # noqa: BLE001 - each caller gets an answer, whatever happened
                 waiting = self._after_failure(waiting, error)
             else:
                 self._committed()
@@ -102,7 +101,7 @@ class Writer:
                 return
 
     def _after_failure(self, waiting: list[WriteJob], error: Exception) -> list[WriteJob]:
-        """The jobs to try again: on a lock those with time left; else each by itself, for one may have spoilt it."""
+        """Return the jobs to try again: after a lock, those with time left. Else try each alone to find the bad one."""
         if schema.is_busy(error):
             now = time.monotonic()
             self._fail([job for job in waiting if job.deadline <= now], error)
@@ -152,14 +151,14 @@ class Writer:
 
 
 def _answer(jobs: Sequence[WriteJob]) -> None:
-    """Hand results over in the loop of each caller; one wake-up for all that share a loop."""
+    """Hand results over in each caller's loop, with one wake-up for each loop."""
     loops: dict[asyncio.AbstractEventLoop, list[WriteJob]] = {}
     for job in jobs:
         loops.setdefault(job.future.get_loop(), []).append(job)
     for loop, theirs in loops.items():
         try:
             loop.call_soon_threadsafe(_resolve, theirs)
-        except RuntimeError:  # the loop was closed: nobody waits any more
+        except RuntimeError:  # the loop is closed: nobody waits
             continue
 
 
@@ -179,7 +178,7 @@ INTERVAL_SECONDS = 1.0
 
 
 class Checkpoints:
-    """Sleeps while nothing is written."""
+    """Folds the log into the file; sleeps while nothing is written."""
 
     def __init__(self, db: Connection, interval_seconds: float = INTERVAL_SECONDS) -> None:
         self._db = db
@@ -190,7 +189,7 @@ class Checkpoints:
         self._thread.start()
 
     def note(self) -> None:
-        """Something was committed."""
+        """Wake up, because something was committed."""
         self._dirty.set()
 
     def close(self) -> None:
@@ -205,6 +204,6 @@ class Checkpoints:
             if self._stop.wait(self._interval):
                 return
             self._dirty.clear()
-            # PASSIVE never waits for readers or the writer; a full disk or a lock passes, the next round tries again.
+            # PASSIVE never waits for readers or the writer. If the disk is full or locked, the next round tries again.
             with contextlib.suppress(sqlite3.Error):
                 self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
