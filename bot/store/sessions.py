@@ -14,7 +14,7 @@ from bot.commands.options import NO_OPTIONS
 from bot.errors import StoreError
 from bot.kinds.parts import Places, TurnPart, with_parts
 from bot.models import Outcome, SessionId, Step, Thread, TurnKey, TurnState
-from bot.store import ci, deliveries, repos, spend, transcript
+from bot.store import ci, comments, deliveries, repos, spend, transcript
 from bot.store.base import Store
 from bot.store.records import NewTurn, Session, SessionSummary, Turn, stored
 from bot.store.rows import Database, Row, column, many, one, run, settings, statement
@@ -257,12 +257,20 @@ ORDER BY sessions.created_at DESC, sessions.id LIMIT :limit
 """
 
 
-async def begin_turn(store: Store, new: NewTurn) -> TurnKey | None:
+async def begin_turn(store: Store, new: NewTurn, *, outdates: TurnKey | None = None) -> TurnKey | None:
     """Queue it as the next turn of its thread's session, creating the session if needed, and plan its live comment.
+    The comment of the turn that it `outdates` is written again.
 
     None: its source has started a turn before (see `by_source`), or its wish was taken back."""
     at = store.now()
-    return await store.write(lambda db: put_turn(db, new, at))
+
+    def work(db: Database) -> TurnKey | None:
+        key = put_turn(db, new, at)
+        if key is not None and outdates is not None:
+            comments.outdate(db, outdates)
+        return key
+
+    return await store.write(work)
 
 
 async def session(store: Store, session_id: SessionId) -> Session:
