@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from dataclasses import dataclass, replace
 
 from bot import funds
 from bot.commands import Command
 from bot.commands.options import NO_OPTIONS, Options
-from bot.errors import TransientError
+from bot.errors import GitHubRefused, TransientError
 from bot.events.remarks import Remark, ReviewWanted
 from bot.funds import BudgetTerms, Funds, FundsState, Raise
 from bot.handlers.desk import Desk, Handled, acted, ignored, refused
@@ -94,22 +95,20 @@ async def begin(wish: Wish, remark: Remark, desk: Desk) -> Handled:
     before = await sessions.latest(desk.store, remark.thread)
     if before is not None and (before.state is not TurnState.DONE or not await desk.board.boxes(before.key)):
         before = None
-    key = await sessions.begin_turn(desk.store, new_turn(wish, remark, desk))
+    new = new_turn(wish, remark, desk)
+    key = await sessions.begin_turn(desk.store, new, outdates=before.key if before else None)
     if key is None:
-        known = await sessions.by_source(desk.store, remark.source)
-        if known is None:
-            return ignored("it was taken back before it could begin")
-        await _tell_of_cut(wish.extra_usd, remark, desk)
-        return ignored(f"the same text was acted upon before (session {known.session})")
+        return await _begun_before(wish, remark, desk)
     desk.admit()
     try:
         await desk.board.post(key)
     except TransientError as error:  # the board keeps trying; the work need not wait for it
         log.info("a live comment waits", extra={"turn": key.workflow_id, "error": str(error)})
     desk.board.touch(key)
-    await _tell_of_cut(wish.extra_usd, remark, desk)
-    if before is not None:  # its boxes count no longer
-        await desk.redraw(before.key)
+    if before is not None:  # its boxes no longer count
+        desk.board.touch(before.key, final=True, pressing=True)
+    if wish.extra_usd:
+        await _tell_of_cut(wish.extra_usd, remark, desk)
     return acted(key.session)
 
 
@@ -137,8 +136,19 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
         head_sha=wish.head_sha,
         new_branch=options.new_branch,
         options=options,
-        delivery=remark.origin.delivery,
+        # With money, the delivery is settled only after the answer about a cut, so that a lost answer is repeated.
+        delivery=None if wish.extra_usd else remark.origin.delivery,
     )
+
+
+async def _begun_before(wish: Wish, remark: Remark, desk: Desk) -> Handled:
+    known = await sessions.by_source(desk.store, remark.source)
+    if known is None:
+        return ignored("it was taken back before it could begin")
+    if not wish.extra_usd:
+        return ignored(f"the same text was acted upon before (session {known.session})")
+    await _tell_of_cut(wish.extra_usd, remark, desk)
+    return acted(known.session)
 
 
 async def stop_all(session: SessionId, login: str, desk: Desk, *, only_fixes: bool = False) -> int:
@@ -202,13 +212,12 @@ def _raise(extra_usd: float, remark: Remark, desk: Desk) -> Raise:
     return Raise(remark.source, extra_usd, remark.author.login, BudgetTerms.of(desk.settings.limits))
 
 
-async def _tell_of_cut(extra_usd: float | None, remark: Remark, desk: Desk) -> None:
-    """Say so if a turn began with less than was asked for it."""
-    if not extra_usd:
-        return
+async def _tell_of_cut(extra_usd: float, remark: Remark, desk: Desk) -> None:
+    """Say so if the session got less money than its person asked for."""
     added = await spend.raised_by(desk.store, remark.source) or 0.0
     if words := on_money.cut_at_the_most(await funds_of(remark.thread, desk), extra_usd, added):
-        await desk.reply(remark, words)
+        with contextlib.suppress(GitHubRefused):  # deleted or locked meanwhile: the turn began all the same
+            await desk.reply(remark, words)
 
 
 async def _lacking_of_session(remark: Remark, desk: Desk, extra_usd: float) -> str | None:

@@ -28,7 +28,7 @@ def note(db: Database, entry: AuditEntry) -> None:
     INSERT INTO audit (id, at, actor, action, subject, detail) VALUES (:id, :at, :actor, :action, :subject, :detail)
     ON CONFLICT (id) DO NOTHING
     """
-    run(db, sql, **{name: getattr(entry, name) for name in AuditEntry.__dataclass_fields__})
+    run(db, sql, **vars(entry))
 
 
 async def add(store: Store, actor: str, action: str, subject: str, detail: str | None = None) -> None:

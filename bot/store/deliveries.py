@@ -166,8 +166,7 @@ def settle_in(
 
 
 def _add(db: Database, delivery: NewDelivery, received_at: float) -> Addition:
-    values = {name: getattr(delivery, name) for name in NewDelivery.__dataclass_fields__}
-    if run(db, _INSERT, received_at=received_at, **values):
+    if run(db, _INSERT, received_at=received_at, **vars(delivery)):
         return Addition.ADDED
     row = one(db, "SELECT body_sha256 FROM deliveries WHERE guid = :guid", guid=delivery.guid)
     assert row is not None

@@ -58,7 +58,7 @@ async def put_findings(store: Store, new: Sequence[StoredFinding], resolved: Ite
 
     def work(db: Database) -> None:
         for finding in new:
-            run(db, _PUT, at=at, **{field: getattr(finding, field) for field in StoredFinding.__dataclass_fields__})
+            run(db, _PUT, at=at, **vars(finding))
         for finding_id in done:
             run(db, "UPDATE findings SET state = 'resolved' WHERE id = :id", id=finding_id)
 

@@ -1,4 +1,4 @@
-"""The rows that leave the store, as frozen values, and what a new turn needs."""
+"""Rows as frozen values, and what a new turn needs."""
 
 from __future__ import annotations
 
@@ -35,16 +35,15 @@ R = TypeVar("R", bound="Record")
 
 
 class Record:
-    """Made from a row by the names of its fields; their types say what is JSON and what is a flag."""
+    """A value made from a row by the names and types of its fields; structured types are stored as JSON."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @classmethod
     def of(cls: type[R], row: Row) -> R:
-        found = {
-            name: read(row[name]) if row[name] is not None else None for name, read in _readers(cast(Hashable, cls))
-        }
-        return msgspec.convert(found, cls)
+        readers = _readers(cast(Hashable, cls))
+        values = {name: read(row[name]) if read and row[name] is not None else row[name] for name, read in readers}
+        return msgspec.convert(values, cls)
 
     @classmethod
     async def one(cls: type[R], store: Store, sql: str, /, **values: Any) -> R | None:
@@ -59,7 +58,7 @@ class Record:
 
 @dataclass(frozen=True)
 class OfRepo(Record):
-    """What a row says of the repository that it belongs to."""
+    """A row with the columns of its repository."""
 
     repo_id: RepoId
     installation_id: InstallationId
@@ -87,18 +86,17 @@ class Session(OfRepo):
     pull_url: str | None
     environment_id: str | None
     budget_usd: float | None
-    """What its repository lets it spend, as it was last read."""
+    """The budget that its repository's config allowed when last read."""
     created_at: float
 
     @property
     def thread(self) -> Thread:
-        """The issue (or pull request) that the conversation hangs on."""
         return Thread(self.repo, self.installation_id, self.number, self.is_pull)
 
 
 @dataclass(frozen=True)
 class Queued(Record):
-    """What was asked, and how far it is: columns that no step sets."""
+    """A turn's request and progress: columns that no step sets."""
 
     session_id: SessionId
     n: int
@@ -110,7 +108,7 @@ class Queued(Record):
     outcome: Outcome | None
     detail: str | None
     asked_as: str
-    """Its kind when it was asked for: where the repository wants a plan first, it begins as one."""
+    """Its requested kind: if the repository wants a plan first, it starts as a plan."""
     prompt: str
     requester: str
     requester_id: int
@@ -118,20 +116,18 @@ class Queued(Record):
     source: str
     source_comment: int | None
     asked_at: float | None
-    """By GitHub's clock."""
+    """GitHub's time."""
     thread_sha256: str | None
-    """Of the thread's own title and text at that moment."""
+    """Digest of the thread's title and text at that moment."""
     approval: str | None
-    """What it was begun with a yes to."""
+    """The approval that started it."""
     options: Options | None
-    """What was set for it, where anything was."""
     stop_requested: str | None
     stop_at: float | None
     push_began: float | None
-    """From then on a wish to stop comes too late."""
+    """From then on it is too late to stop."""
     stream_skipped: int
     rescue_gone: bool
-    """When that is taken away; None: nobody was told."""
     created_at: float
     started_at: float | None
     finished_at: float | None
@@ -140,12 +136,12 @@ class Queued(Record):
 
 @dataclass(frozen=True)
 class Turn(Queued):
-    """One run of the agent, with where it belongs. The fields that stand here are what a step may set."""
+    """One run of the agent in a session; the fields listed here are those that a step may set."""
 
     kind: str
     model: str
     budget_usd: float
-    """Of this turn alone; 0: none, what the session may spend is the limit."""
+    """For this turn alone; 0: only the session's budget limits it."""
     timeout_seconds: float
     base: str | None
     base_sha: str | None
@@ -154,13 +150,13 @@ class Turn(Queued):
     config: str | None
     resumed: bool
     untrusted: bool
-    """The agent has read words of people without write access."""
+    """True if the agent has read words of people without write access."""
     resumptions: int
-    """How often it was begun anew after it was lost."""
+    """How often its agent was lost and started again."""
     mending: int | None
-    """The attempt with which it was given what the checks had found, if it was."""
+    """The attempt that got the failures of the checks."""
     checkpoint_at: float | None
-    """When what it has done was last brought home, while it works."""
+    """When its work so far was last brought home."""
     agent_result: str | None
     agent_error: str | None
     exit_code: int | None
@@ -176,11 +172,11 @@ class Turn(Queued):
     work_started_at: float | None
     pulse_at: float | None
     new_branch: bool
-    """Asked for: a branch and a pull request beside those that it works on."""
+    """True if its requester wants a separate branch and pull request."""
     branch: str | None
-    """To which its work went; None: the session's."""
+    """The branch that got its work; None: the session's."""
     pull_number: int | None
-    """What it opened for such a branch."""
+    """The pull request that it opened for a separate branch."""
 
     payload: dict[str, dict[str, Any]]
     """Its parts (`bot.kinds`), by their names."""
@@ -190,7 +186,7 @@ class Turn(Queued):
         return TRAITS[self.kind]
 
     def part(self, of: type[P]) -> P:
-        """An empty one where the turn has none."""
+        """Return the part of this type; an empty one if the turn has none."""
         return parts.part(self.payload, of)
 
     def having(self, *more: TurnPart, **columns: Any) -> Turn:
@@ -202,32 +198,32 @@ class Turn(Queued):
 
     @property
     def is_for_a_push(self) -> bool:
-        """Nobody asked for it but by pushing commits: a further review."""
+        """True for a further review, which a push started."""
         return self.source.startswith(ON_PUSH)
 
     @property
     def attempt(self) -> int:
-        """How many of its runs came before the present one: those that were lost, and the one that was checked."""
+        """The number of runs before the present one: the lost ones, and the one whose checks failed."""
         return self.resumptions + (self.mending is not None)
 
 
 @dataclass(frozen=True)
 class NewTurn:
-    """What somebody asked for, ready to be queued."""
+    """A person's request, ready to be queued."""
 
     thread: Thread
-    """Where it was asked; a pull request of ours is led back to its issue."""
+    """Where they asked; the store maps a pull request of ours to its issue."""
     kind: str
     prompt: str
     requester: str
     requester_id: int
     source: str
-    """`comment:ID`, `issue:ID`, ...: what asked; asked twice is one turn."""
+    """`comment:ID`, `issue:ID`, ...: the text that asked; one source starts one turn."""
     model: str
     budget_usd: float
     timeout_seconds: float
     more: Raise | None = None
-    """To be added to what the session may spend."""
+    """Money to add to the session's budget."""
     source_comment: int | None = None
     asked_at: float | None = None
     thread_sha256: str | None = None
@@ -238,15 +234,15 @@ class NewTurn:
     """The commit at which a check run shows the turn."""
     new_branch: bool = False
     options: Options = NO_OPTIONS
-    """As they were said; what comes of them stands above."""
+    """The options as written; the fields above have their effect."""
     discussions: tuple[Spot, ...] = ()
     delivery: DeliveryId | None = None
-    """Settled as acted upon in the same transaction."""
+    """The delivery to settle as acted upon in the same transaction."""
 
 
 @dataclass(frozen=True)
 class SessionSummary(Record):
-    """A line of `sessions list`; state and outcome are those of the last turn."""
+    """A line of `sessions list`, with the state and outcome of the last turn."""
 
     id: SessionId
     repo: str
@@ -262,14 +258,14 @@ class SessionSummary(Record):
 
 
 def stored(value: Any) -> Any:
-    """As a column holds it, read back by `Record.of`."""
+    """Turn a value into what its column holds; `Record.of` reads it back."""
     if value is None or isinstance(value, str | int | float):
         return int(value) if isinstance(value, bool) else value
     return msgspec.json.encode(_cleaned(msgspec.to_builtins(value))).decode()
 
 
 def _cleaned(value: Any) -> Any:
-    """JSON has no place for a lone surrogate, which a text of others may hold."""
+    """Remove lone surrogates, which other people's texts may have and JSON cannot hold."""
     if isinstance(value, dict):
         return {_cleaned(key): _cleaned(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -278,21 +274,17 @@ def _cleaned(value: Any) -> Any:
 
 
 @cache
-def _readers(cls: Hashable) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+def _readers(cls: Hashable) -> tuple[tuple[str, Callable[[Any], Any] | None], ...]:
     hints = get_type_hints(cls).items()
     return tuple((name, _reader(hint)) for name, hint in hints if get_origin(hint) is not ClassVar)
 
 
-def _reader(hint: Any) -> Callable[[Any], Any]:
-    """By the type of a field; a second type beside None is not foreseen."""
+def _reader(hint: Any) -> Callable[[Any], Any] | None:
+    """Choose how to read a field's column by its type; None: as it is. Of two types, one must be None."""
     if get_origin(hint) in (Union, UnionType):
         [hint] = [one for one in get_args(hint) if one is not NoneType]
     while isinstance(hint, NewType):
         hint = hint.__supertype__
     if hint is bool:
         return bool
-    return _as_is if isinstance(hint, type) and issubclass(hint, str | int | float) else msgspec.json.decode
-
-
-def _as_is(value: Any) -> Any:
-    return value
+    return None if isinstance(hint, type) and issubclass(hint, str | int | float) else msgspec.json.decode

@@ -1,4 +1,4 @@
-"""Installations, repositories and threads; signed commits and rescue refs; what to forget of removed ones."""
+"""Installations, repositories, threads, signed commits and rescue refs, and how the data of removed ones goes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bot.store.rows import Database, many, one, run, statement
 
 @dataclass(frozen=True)
 class RemovedRepo(Record):
-    """A repository whose data is to be forgotten; nothing of it runs any more."""
+    """A repository without running turns whose data has to go."""
 
     id: RepoId
     owner: str
@@ -28,7 +28,7 @@ class RemovedRepo(Record):
 
 @dataclass(frozen=True)
 class RemovedTurn(Record):
-    """A turn of such a repository, by which what lies of it on the host is found."""
+    """A turn of a removed repository, with what locates its files on the host."""
 
     session_id: SessionId
     n: int
@@ -47,7 +47,7 @@ class RemovedTurn(Record):
 
     @property
     def is_old(self) -> bool:
-        """True if it had ended before the repository was taken away."""
+        """True if it had ended before the repository was removed."""
         return self.finished_at is not None and self.removed_at is not None and self.finished_at < self.removed_at
 
 
@@ -67,8 +67,8 @@ _OWN = """
 WHERE session_id IN (
     SELECT sessions.id FROM sessions JOIN threads ON threads.id = sessions.thread_id WHERE threads.repo_id = :repo_id)
 """
-# What can be told of what was read, said or done there. A bundle that was kept since the App was taken away stays for
-# its time: somebody has paid for that work and was told where it is.
+# Columns with what was read, said or done there. A bundle kept since the App was removed stays for its time: someone
+# has paid for that work and knows where it is.
 _WORDS = """
 UPDATE turns SET agent_result = NULL, detail = NULL, prompt = '', files_changed = NULL, verified = NULL, config = NULL,
     kept = CASE WHEN finished_at < :removed_at THEN NULL ELSE kept END
@@ -94,7 +94,7 @@ _PAYLOAD = "UPDATE turns SET payload = :payload WHERE session_id = :session AND 
 
 
 async def mark_removed(store: Store, repos: Sequence[RepoId]) -> None:
-    """The App was taken away from these."""
+    """Note that the App was removed from these."""
     sql = "UPDATE repos SET removed_at = :at WHERE id = :id AND removed_at IS NULL"
     at = store.now()
 
@@ -106,13 +106,13 @@ async def mark_removed(store: Store, repos: Sequence[RepoId]) -> None:
 
 
 async def mark_all_removed(store: Store, installation: InstallationId) -> None:
-    """The App was taken away from the account."""
+    """Note that the App was removed from the account."""
     sql = "UPDATE repos SET removed_at = :at WHERE installation_id = :installation AND removed_at IS NULL"
     await store.run(sql, installation=installation, at=store.now())
 
 
 async def mark_returned(store: Store, repos: Sequence[RepoId], installation: InstallationId) -> None:
-    """The App was given (again) to these."""
+    """Note that the App was added (again) to these."""
     sql = """
     UPDATE repos SET removed_at = NULL, purged_at = NULL, installation_id = :installation WHERE id = :id
     """
@@ -125,7 +125,7 @@ async def mark_returned(store: Store, repos: Sequence[RepoId], installation: Ins
 
 
 async def named(store: Store, name: str) -> RepoId | None:
-    """The repository that the App may see under `owner/name`, as GitHub compares names."""
+    """Find the repository that the App may see as `owner/name`; GitHub ignores case in names."""
     sql = "SELECT id FROM repos WHERE removed_at IS NULL AND LOWER(owner || '/' || name) = :name ORDER BY id LIMIT 1"
     row = await store.one(sql, name=name.lower())
     return RepoId(row["id"]) if row else None
@@ -140,13 +140,13 @@ async def turns_held(store: Store, repo: RepoId) -> list[RemovedTurn]:
 
 
 async def sessions_of(store: Store, repo: RepoId) -> dict[SessionId, str | None]:
-    """Sessions of a repository, with the agent's own name for each."""
+    """Return the sessions of a repository, with the agent's own name for each."""
     rows = await store.many(_SESSIONS, repo_id=repo)
     return {SessionId(row["id"]): row["agent_session_id"] for row in rows}
 
 
 async def purged(store: Store, repo: RepoId) -> None:
-    """Forget what was said in its sessions; that they were, and what they cost, stays."""
+    """Forget the words of its sessions; the sessions and their costs stay."""
     sql = "UPDATE repos SET purged_at = :at WHERE id = :repo_id AND removed_at IS NOT NULL"
     at = store.now()
 
@@ -154,9 +154,9 @@ async def purged(store: Store, repo: RepoId) -> None:
         removed = one(db, "SELECT removed_at FROM repos WHERE id = :repo_id", repo_id=repo)
         for forgotten in _FORGOTTEN:
             run(db, forgotten, repo_id=repo, removed_at=removed["removed_at"] if removed else at)
-        for one_of in many(db, _HELD, repo_id=repo):
-            payload = stored(parts.without_words(msgspec.json.decode(one_of["payload"])))
-            run(db, _PAYLOAD, session=one_of["session_id"], n=one_of["n"], payload=payload)
+        for turn in many(db, _HELD, repo_id=repo):
+            payload = stored(parts.without_words(msgspec.json.decode(turn["payload"])))
+            run(db, _PAYLOAD, session=turn["session_id"], n=turn["n"], payload=payload)
         run(db, sql, repo_id=repo, at=at)
 
     await store.write(work)
@@ -177,7 +177,7 @@ class InstallationRow(Record):
     updated_at: float
 
 
-# GitHub does not promise order. Numbers are not used again, so deleted is final; else the newer word counts.
+# GitHub promises no order. Deleted is final, because numbers are not used again; else the newer event counts.
 _PUT_INSTALLATION = """
 INSERT INTO installations (id, account, account_id, state, updated_at)
 VALUES (:id, :account, :account_id, :state, :updated_at)
@@ -220,9 +220,8 @@ def thread_id(repo_id: RepoId, number: int) -> str:
 
 
 async def upsert_installation(store: Store, installation: InstallationRow) -> None:
-    """Safe in any order of events."""
-    values = {name: getattr(installation, name) for name in InstallationRow.__dataclass_fields__}
-    await store.run(_PUT_INSTALLATION, **values)
+    """Store it; safe in any order of events."""
+    await store.run(_PUT_INSTALLATION, **vars(installation))
 
 
 async def installation(store: Store, installation_id: InstallationId) -> InstallationRow | None:
@@ -234,24 +233,23 @@ async def installations(store: Store) -> list[InstallationRow]:
 
 
 async def installed_accounts(store: Store) -> dict[InstallationId, str]:
-    """Accounts of the installations that are there, also of those whose own event came before our time."""
-    rows = await store.many(_ACCOUNTS)
-    return {InstallationId(row["id"]): row["account"] for row in rows}
+    """Return accounts that have the App, including those whose installation event we never got."""
+    return {InstallationId(row["id"]): row["account"] for row in await store.many(_ACCOUNTS)}
 
 
 async def upsert_repo(store: Store, repo: Repo, installation: InstallationId) -> None:
-    """Store it by its number, so that a rename or a transfer is followed."""
+    """Store it by its number, which renames and transfers keep."""
     at = store.now()
     await store.write(lambda db: put_repo(db, repo, installation, at))
 
 
 async def home_thread(store: Store, repo_id: RepoId, number: int) -> str:
-    """The id of the thread that an issue or pull request belongs to, whether there is a row yet or not."""
+    """Return the id of the thread that an issue or pull request belongs to, even without a row."""
     return await store.read(lambda db: home_of(db, repo_id, number))
 
 
 async def has_told_refusal(store: Store, thread: Thread) -> bool:
-    """Tell whether a refused person was answered on this thread before; one answer is enough."""
+    """Tell whether we have answered a refused person on this thread; one answer is enough."""
 
     def work(db: Database) -> bool:
         home = home_of(db, thread.repo.id, thread.number)
@@ -261,7 +259,7 @@ async def has_told_refusal(store: Store, thread: Thread) -> bool:
 
 
 async def note_refusal(store: Store, thread: Thread) -> None:
-    """Note that a refused person was answered; only after the answer is at GitHub."""
+    """Note that we have answered a refused person, once the answer is at GitHub."""
     at = store.now()
 
     def work(db: Database) -> None:
@@ -271,21 +269,11 @@ async def note_refusal(store: Store, thread: Thread) -> None:
 
 
 def put_repo(db: Database, repo: Repo, installation: InstallationId, at: float) -> None:
-    run(
-        db,
-        _PUT_REPO,
-        id=repo.id,
-        installation_id=installation,
-        owner=repo.owner,
-        name=repo.name,
-        private=repo.private,
-        default_branch=repo.default_branch,
-        updated_at=at,
-    )
+    run(db, _PUT_REPO, **vars(repo), installation_id=installation, updated_at=at)
 
 
 def put_thread(db: Database, thread: Thread, at: float) -> str:
-    """Store it with its repository; the id of its home, which for a pull request of ours is the thread of its issue."""
+    """Store it with its repository, and return its thread's id; a pull request of ours has its issue's thread."""
     put_repo(db, thread.repo, thread.installation, at)
     home = home_of(db, thread.repo.id, thread.number)
     if home == thread_id(thread.repo.id, thread.number):
@@ -306,14 +294,13 @@ async def signed_for(store: Store, session: SessionId, commit: str) -> str | Non
 
 
 async def signed_in(store: Store, session: SessionId) -> dict[str, str]:
-    """The commits that GitHub has made, each with the one of ours that it stands for."""
-    sql = "SELECT signed_sha, commit_sha FROM signed_commits WHERE session_id = :session"
-    rows = await store.many(sql, session=session)
+    """Map the commits that GitHub has made to the ones of ours that they replace."""
+    rows = await store.many("SELECT * FROM signed_commits WHERE session_id = :session", session=session)
     return {str(row["signed_sha"]): str(row["commit_sha"]) for row in rows}
 
 
 async def put_signed(store: Store, session: SessionId, commit: str, signed: str) -> None:
-    """The first one counts: another was made by a try that was thought lost, and nothing stands on it."""
+    """Store it unless there is one: another is from a try that seemed lost, and nothing builds on it."""
     sql = """
     INSERT INTO signed_commits (session_id, commit_sha, signed_sha, at) VALUES (:session, :commit, :signed, :at)
     ON CONFLICT (session_id, commit_sha) DO NOTHING
@@ -334,7 +321,7 @@ ORDER BY turns.session_id, turns.n LIMIT 20
 
 @dataclass(frozen=True)
 class Rescue(Record):
-    """A ref, and the commit that we have put there."""
+    """A rescue ref and the commit that we pushed there."""
 
     session_id: SessionId
     n: int
@@ -343,7 +330,8 @@ class Rescue(Record):
 
 
 async def rescues_due(store: Store, usual: float) -> list[Rescue]:
-    """None of a session that goes on: its next turn may begin there. `usual`: where no time was promised."""
+    """Return expired refs; `usual` is their time if none was promised. A session with an open turn keeps its refs,
+    because the turn may start there."""
     return await Rescue.many(store, _DUE, now=store.now(), usual=usual)
 
 

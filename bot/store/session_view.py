@@ -1,4 +1,4 @@
-"""What people look at in a session's page, read at one moment: its turns, with all that is drawn of them."""
+"""A session's page, read at one moment: its turns, and the data for its drawings."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from bot.store.rows import Database, many, one, statement
 from bot.store.sessions import of_session
 
 MOST_POINTS = 2000
-"""Of a drawing; the newest."""
+"""The most points of a drawing; the newest count."""
 
 
 @dataclass(frozen=True)
 class Point(Record):
-    """One measure of an environment."""
+    """One measurement of an environment."""
 
     at: float
     cpu_percent: float
@@ -27,12 +27,12 @@ class Point(Record):
 
 @dataclass(frozen=True)
 class SessionView:
-    """A session beside its transcript."""
+    """All that a session's page shows beside the transcript."""
 
     turns: list[Turn]
     points: list[Point]
     spent: list[tuple[float, float]]
-    """(when, dollars) of each request at the model."""
+    """Time and dollars of each request to the model."""
     tokens: int
     account: BudgetAccount
     sandbox_usd: float

@@ -1,4 +1,4 @@
-"""Conversations and their turns: how a request becomes one, how it moves on, and that an outcome once said stays."""
+"""Sessions and their turns: how a request becomes a turn, how it moves on, and how it ends."""
 
 from __future__ import annotations
 
@@ -14,30 +14,29 @@ from bot.commands.options import NO_OPTIONS
 from bot.errors import StoreError
 from bot.kinds.parts import Places, TurnPart, with_parts
 from bot.models import Outcome, SessionId, Step, Thread, TurnKey, TurnState
-from bot.store import ci, deliveries, repos, spend, transcript
+from bot.store import ci, comments, deliveries, repos, spend, transcript
 from bot.store.base import Store
 from bot.store.records import NewTurn, Session, SessionSummary, Turn, stored
-from bot.store.rows import Database, Row, many, one, run
+from bot.store.rows import Database, Row, column, many, one, run, settings, statement
 
 __all__ = ["NewTurn", "Session", "SessionSummary", "Turn"]
 
 SETTABLE = frozenset(Turn.__annotations__) - {"payload"}
-
 SESSION_SETTABLE = {"agent_session_id", "budget_usd", "branch", "pull_number", "pull_url", "environment_id"}
 
 
 @dataclass(frozen=True)
 class StepFindings:
-    """What a step found out beyond its own turn's columns; stored in the transaction that leaves the step."""
+    """A step's results beyond its turn's columns; stored in the transaction that leaves the step."""
 
     ending: tuple[Outcome, str | None] | None = None
-    """How the turn will have ended, unless that was said before."""
+    """Its outcome and detail, unless they were stated before."""
     session: Mapping[str, Any] = field(default_factory=dict)
     """Columns of SESSION_SETTABLE."""
     parts: tuple[TurnPart, ...] = ()
-    """In the place of those of the same type."""
+    """Parts that replace those of the same type."""
     note: str | None = None
-    """Stored among the turn's events."""
+    """A line for the turn's events."""
 
 
 NOTHING_FOUND = StepFindings()
@@ -59,18 +58,17 @@ async def turn(store: Store, key: TurnKey) -> Turn:
 
 
 async def turns_of(store: Store, session: SessionId) -> list[Turn]:
-    """In their order."""
     return await store.read(lambda db: of_session(db, session))
 
 
 def of_session(db: Database, session: SessionId) -> list[Turn]:
-    """`turns_of` as a part of a larger look."""
+    """Do what `turns_of` does, within a larger read."""
     sql = _SELECT_TURN + "WHERE turns.session_id = :session ORDER BY turns.n"
     return [Turn.of(row) for row in many(db, sql, session=session)]
 
 
 async def queued(store: Store) -> list[Turn]:
-    """In the order in which they were asked for."""
+    """Return queued turns in the order of their requests."""
     return await _in_state(store, TurnState.QUEUED)
 
 
@@ -79,7 +77,7 @@ async def running(store: Store) -> list[Turn]:
 
 
 async def start(store: Store, key: TurnKey) -> bool:
-    """It is in our hands, for the first time or again after a crash; False when it is done."""
+    """Take it up, for the first time or again after a crash; False if it is done."""
     sql = """
     UPDATE turns SET state = 'running', started_at = COALESCE(started_at, :at), attempts = attempts + 1
     WHERE session_id = :session AND n = :n AND state <> 'done'
@@ -88,7 +86,7 @@ async def start(store: Store, key: TurnKey) -> bool:
 
 
 async def advance(store: Store, key: TurnKey, step: Step, found: StepFindings = NOTHING_FOUND, **columns: Any) -> bool:
-    """Enter a step, with what the one before it found out; False (and nothing changed) when the turn is done."""
+    """Enter a step with the results of the one before; False, without any change, if the turn is done."""
     at = store.now()
 
     def work(db: Database) -> bool:
@@ -96,7 +94,7 @@ async def advance(store: Store, key: TurnKey, step: Step, found: StepFindings = 
         if row is None or row["state"] == TurnState.DONE:
             return False
         times = {step.value: at, **msgspec.json.decode(row["step_times"])}  # the first time counts
-        _put(db, key, row, found.parts)
+        _put_parts(db, key, row, found.parts)
         _update(db, key, {**_checked(columns), "step": step, "step_times": stored(times)})
         if found.ending is not None:
             _decide(db, key, *found.ending)
@@ -116,14 +114,14 @@ async def update_turn(store: Store, key: TurnKey, *parts: TurnPart, **columns: A
 
     def work(db: Database) -> None:
         if parts:
-            _put(db, key, one(db, _SELECT_TURN + _ONE, session=key.session, n=key.n), parts)
+            _put_parts(db, key, one(db, _SELECT_TURN + _ONE, session=key.session, n=key.n), parts)
         _update(db, key, checked)
 
     await store.write(work)
 
 
 async def request_stop(store: Store, key: TurnKey, login: str) -> bool:
-    """True for the first who asks while there is something to stop."""
+    """Note who wants it stopped; True for the first while there is something to stop."""
     sql = """
     UPDATE turns SET stop_requested = :login, stop_at = :at
     WHERE session_id = :session AND n = :n AND stop_requested IS NULL AND state <> 'done'
@@ -132,7 +130,7 @@ async def request_stop(store: Store, key: TurnKey, login: str) -> bool:
 
 
 async def begin_push(store: Store, key: TurnKey) -> bool:
-    """Whether it may be published; from here on nobody says that it was stopped. True again after a crash."""
+    """Decide whether it may be published; from then on it cannot be stopped. True again after a crash."""
     sql = """
     UPDATE turns SET push_began = COALESCE(push_began, :at)
     WHERE session_id = :session AND n = :n AND outcome IS NULL AND (push_began IS NOT NULL OR stop_requested IS NULL)
@@ -141,7 +139,7 @@ async def begin_push(store: Store, key: TurnKey) -> bool:
 
 
 async def decide_stopped(store: Store, key: TurnKey, detail: str) -> Outcome | None:
-    """Say that it was stopped, unless its end was said before or a push has begun; how it ends, where that is known."""
+    """State that it was stopped, unless it has an outcome or a push has begun; return the outcome, if any."""
     sql = """
     UPDATE turns SET outcome = 'stopped', detail = :detail
     WHERE session_id = :session AND n = :n AND outcome IS NULL AND push_began IS NULL
@@ -156,7 +154,7 @@ async def decide_stopped(store: Store, key: TurnKey, detail: str) -> Outcome | N
 
 
 async def cancel_queued(store: Store, key: TurnKey, detail: str) -> bool:
-    """End a turn that nobody has taken up, with the words that waited for it; False when it is no longer waiting."""
+    """End a queued turn and drop the words that waited for it; False if it has started."""
     sql = """
     UPDATE turns SET state = 'done', outcome = 'stopped', detail = :detail, finished_at = :at
     WHERE session_id = :session AND n = :n AND state = 'queued'
@@ -174,12 +172,12 @@ async def cancel_queued(store: Store, key: TurnKey, detail: str) -> bool:
 
 
 async def decide(store: Store, key: TurnKey, outcome: Outcome, detail: str | None = None) -> Outcome:
-    """Say how it ended, unless that was said before; the outcome that counts. The turn has yet to be settled."""
+    """State its outcome, unless it has one; return the one that counts. The turn still has to be settled."""
     return await store.write(lambda db: _decide(db, key, outcome, detail))
 
 
 async def finish(store: Store, key: TurnKey, outcome: Outcome, detail: str | None = None) -> Outcome:
-    """Nothing is left to do for it; an outcome that was said before stays. The outcome that counts."""
+    """End it, with this outcome unless it has one; return the one that counts."""
     at = store.now()
 
     def work(db: Database) -> Outcome:
@@ -207,37 +205,30 @@ def _decide(db: Database, key: TurnKey, outcome: Outcome, detail: str | None) ->
 
 
 def set_session(db: Database, session: SessionId, columns: Mapping[str, Any]) -> None:
-    """As a part of a larger transaction."""
-    if unknown := set(columns) - SESSION_SETTABLE:
-        raise ValueError(f"not a column that may be set: {', '.join(sorted(unknown))}")
-    settings = ", ".join(f"{name} = :{name}" for name in columns)
-    sql = f"UPDATE sessions SET {settings} WHERE id = :id"  # noqa: S608 - names from the list above only
+    """Do what `update_session` does, within a larger transaction."""
+    sql = statement("UPDATE sessions SET {names} WHERE id = :id", names=settings(columns, SESSION_SETTABLE))
     run(db, sql, id=session, **columns)
 
 
 async def _in_state(store: Store, state: TurnState) -> list[Turn]:
     sql = _SELECT_TURN + "WHERE turns.state = :state ORDER BY turns.created_at, turns.session_id, turns.n"
-    rows: list[Row] = await store.many(sql, state=state)
-    return [Turn.of(row) for row in rows]
+    return await Turn.many(store, sql, state=state)
 
 
 def _checked(columns: dict[str, Any]) -> dict[str, Any]:
-    if unknown := set(columns) - SETTABLE:
-        raise ValueError(f"not a column that may be set: {', '.join(sorted(unknown))}")
-    return {name: stored(value) for name, value in columns.items()}
+    return {column(name, SETTABLE): stored(value) for name, value in columns.items()}
 
 
-def _put(db: Database, key: TurnKey, row: Row | None, parts: Iterable[TurnPart]) -> None:
+def _put_parts(db: Database, key: TurnKey, row: Row | None, parts: Iterable[TurnPart]) -> None:
     if row is not None and parts:
         _update(db, key, {"payload": stored(with_parts(msgspec.json.decode(row["payload"]), parts))})
 
 
-def _update(db: Database, key: TurnKey, columns: dict[str, Any]) -> int:
-    if not columns:
-        return 0
-    settings = ", ".join(f"{name} = :{name}" for name in columns)
-    sql = f"UPDATE turns SET {settings} WHERE session_id = :session AND n = :key_n"  # noqa: S608 - names from SETTABLE
-    return run(db, sql, session=key.session, key_n=key.n, **columns)
+def _update(db: Database, key: TurnKey, columns: dict[str, Any]) -> None:
+    if columns:
+        names = settings(columns, SETTABLE | {"step", "step_times", "payload"})
+        sql = statement("UPDATE turns SET {names} WHERE session_id = :session AND n = :key_n", names=names)
+        run(db, sql, session=key.session, key_n=key.n, **columns)
 
 
 _ALPHABET = string.ascii_lowercase + string.digits
@@ -266,12 +257,20 @@ ORDER BY sessions.created_at DESC, sessions.id LIMIT :limit
 """
 
 
-async def begin_turn(store: Store, new: NewTurn) -> TurnKey | None:
-    """Queue it as the next turn of its thread's session (a new one if there is none), with the intent of its comment.
+async def begin_turn(store: Store, new: NewTurn, *, outdates: TurnKey | None = None) -> TurnKey | None:
+    """Queue it as the next turn of its thread's session, creating the session if needed, and plan its live comment.
+    The comment of the turn that it `outdates` is written again.
 
-    None when the same source has asked before (`by_source` tells its turn), or what it asked was taken back."""
+    None: its source has started a turn before (see `by_source`), or its wish was taken back."""
     at = store.now()
-    return await store.write(lambda db: put_turn(db, new, at))
+
+    def work(db: Database) -> TurnKey | None:
+        key = put_turn(db, new, at)
+        if key is not None and outdates is not None:
+            comments.outdate(db, outdates)
+        return key
+
+    return await store.write(work)
 
 
 async def session(store: Store, session_id: SessionId) -> Session:
@@ -282,13 +281,13 @@ async def session(store: Store, session_id: SessionId) -> Session:
 
 
 async def by_source(store: Store, source: str) -> TurnKey | None:
-    """The turn that a comment (or whatever) has started."""
+    """Return the turn that a comment or another source has started."""
     row = await store.one("SELECT session_id, n FROM turns WHERE source = :source", source=source)
     return TurnKey(row["session_id"], row["n"]) if row else None
 
 
 async def latest(store: Store, thread: Thread) -> Turn | None:
-    """The last turn on the thread, whatever its state: whom a message steers, what `stop` and `retry` mean."""
+    """Return the last turn on the thread in any state: the one that `stop` and `retry` mean."""
 
     def work(db: Database) -> TurnKey | None:
         row = one(db, _LATEST, thread_id=repos.home_of(db, thread.repo.id, thread.number))
@@ -303,32 +302,31 @@ async def update_session(store: Store, session_id: SessionId, **columns: Any) ->
 
 
 async def listing(store: Store, limit: int = 1000) -> list[SessionSummary]:
-    """Newest first."""
     return await SessionSummary.many(store, _LISTING, limit=limit)
 
 
 def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
-    """`begin_turn` as a part of a larger transaction."""
+    """Do what `begin_turn` does, within a larger transaction."""
     known = one(db, "SELECT n FROM turns WHERE source = :source", source=new.source)
     if known or ci.was_taken_back(db, new.source):
         return None
     thread_id = repos.put_thread(db, new.thread, at)
     last = one(db, _LATEST, thread_id=thread_id)
     key = TurnKey(last["session_id"], last["n"] + 1) if last else TurnKey(_new_session(db, thread_id, at), 1)
-    _insert(
-        db,
-        **{name: stored(getattr(new, name)) for name in _ASKED},
-        options=stored(new.options) if new.options != NO_OPTIONS else None,
-        payload=stored(with_parts({}, [Places(new.spot, new.discussions)])),
-        session_id=key.session,
-        n=key.n,
-        state=TurnState.QUEUED,
-        step=Step.PREPARE,
-        asked_as=new.kind,
-        number=new.thread.number,
-        in_repo=new.thread.repo.id,
-        created_at=at,
-    )
+    columns = {name: stored(getattr(new, name)) for name in _ASKED} | {
+        "options": stored(new.options) if new.options != NO_OPTIONS else None,
+        "payload": stored(with_parts({}, [Places(new.spot, new.discussions)])),
+        "session_id": key.session,
+        "n": key.n,
+        "state": TurnState.QUEUED,
+        "step": Step.PREPARE,
+        "asked_as": new.kind,
+        "number": new.thread.number,
+        "in_repo": new.thread.repo.id,
+        "created_at": at,
+    }
+    names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
+    run(db, statement("INSERT INTO turns ({names}) VALUES ({values})", names=names, values=values), **columns)
     intent = "INSERT INTO comments (session_id, turn, updated_at) VALUES (:session_id, :turn, :at)"
     run(db, intent, session_id=key.session, turn=key.n, at=at)
     if new.more is not None:
@@ -338,11 +336,6 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     if new.delivery is not None:
         deliveries.settle_in(db, new.delivery, deliveries.DeliveryState.ACTED, None, key.session)
     return key
-
-
-def _insert(db: Database, **columns: Any) -> None:
-    names, values = ", ".join(columns), ", ".join(f":{name}" for name in columns)
-    run(db, f"INSERT INTO turns ({names}) VALUES ({values})", **columns)  # noqa: S608 - names of our own
 
 
 def _new_session(db: Database, thread_id: str, at: float) -> SessionId:

@@ -1,4 +1,4 @@
-"""Which snapshots there are, are to be made and are to be removed; what becomes of them in the cloud is told here."""
+"""Snapshots that are ready, being made, or condemned: to be removed from the cloud."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bot.store.rows import Row, one, run
 
 @dataclass(frozen=True)
 class SnapshotBase:
-    """What a snapshot is of: two of one base can stand for each other, the newer one better."""
+    """The content of a snapshot: with the same base, the newer one replaces the older."""
 
     repo_id: RepoId
     template: str
@@ -52,7 +52,7 @@ class StoredSnapshot(Record):
 
 
 async def ready(store: Store, base: SnapshotBase) -> StoredSnapshot | None:
-    """The newest that can be used."""
+    """Return the newest usable one."""
     sql = """
     SELECT * FROM snapshots WHERE repo_id = :repo_id AND template = :template AND setup_sha256 = :setup_sha256
        AND state = 'ready' ORDER BY created_at DESC, name LIMIT 1
@@ -61,7 +61,7 @@ async def ready(store: Store, base: SnapshotBase) -> StoredSnapshot | None:
 
 
 async def plan(store: Store, new: StoredSnapshot, *, not_since: float) -> bool:
-    """Have it made, unless one of the same base is being made or was, since then."""
+    """Have it made, unless one of the same base is being made or is newer than `not_since`."""
     since = """
     SELECT name FROM snapshots WHERE repo_id = :repo_id AND template = :template AND setup_sha256 = :setup_sha256
        AND (state = 'making' OR created_at > :not_since OR name = :name)
@@ -72,13 +72,13 @@ async def plan(store: Store, new: StoredSnapshot, *, not_since: float) -> bool:
     VALUES (:name, :repo_id, :template, :setup_sha256, :setup, :egress, :commit_sha, :branch, 'making',
             :created_at)
     """
-    values = {**vars(new.base), "name": new.name, "commit_sha": new.commit_sha, "branch": new.branch}
+    base, texts = vars(new.base), {"commit_sha": new.commit_sha, "branch": new.branch}
     lists = {"setup": json.dumps(new.setup), "egress": json.dumps(new.egress)}
 
     def work(db: Database) -> bool:
-        if one(db, since, **vars(new.base), name=new.name, not_since=not_since):
+        if one(db, since, **base, name=new.name, not_since=not_since):
             return False
-        return run(db, insert, **values, **lists, created_at=new.created_at) > 0
+        return run(db, insert, **base, **texts, **lists, name=new.name, created_at=new.created_at) > 0
 
     return await store.write(work)
 
@@ -97,7 +97,7 @@ async def tried(store: Store, name: str) -> None:
 
 
 async def finish(store: Store, made: StoredSnapshot, snapshot_id: str, shallow: Sequence[str]) -> None:
-    """Use it from now on, and none before it. One condemned meanwhile stays so, but is known by its id."""
+    """Use it from now on instead of older ones. One condemned meanwhile stays so, but we know its id."""
     sql = """
     UPDATE snapshots SET snapshot_id = :id, shallow = :shallow,
        state = CASE WHEN state = 'making' THEN 'ready' ELSE state END WHERE name = :name

@@ -1,7 +1,7 @@
-"""Money: requests at the model, each payer's sums of a day, sums for people, and the budgets of sessions.
+"""Money: requests to the model, each payer's sums per day, sums for people, and the budgets of sessions.
 
-A request has one row, reserved before it is made and settled after. What nobody confirmed is counted until somebody
-settles it. A session may spend what its repository lets it, and what people have added."""
+A request has one row, reserved before it is made and settled after. Unconfirmed money counts until the operator
+settles it. A session may spend what its repository allows and what people have added."""
 
 from __future__ import annotations
 
@@ -26,14 +26,12 @@ _TOKENS = """
 COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(output_tokens), 0) AS output_tokens,
 COALESCE(SUM(cache_read_tokens), 0) AS cache_read_tokens, COALESCE(SUM(cache_write_tokens), 0) AS cache_write_tokens
 """
-
-
 NO_REPO = RepoId(0)
 DAY_SECONDS = 86_400
 
 
 class Payer(StrEnum):
-    """Who may have a limit over all that is spent for it; the value is the column."""
+    """A party with a limit on all its spending; the value is the column."""
 
     INSTALLATION = "installation_id"
     REPO = "repo_id"
@@ -42,7 +40,7 @@ class Payer(StrEnum):
 
 @dataclass(frozen=True)
 class Payers:
-    """For whom a request is made; 0 where that is nobody we know."""
+    """The payers of a request; 0: unknown."""
 
     installation: InstallationId
     repo: RepoId = NO_REPO
@@ -54,7 +52,7 @@ class Payers:
 
 @dataclass(frozen=True)
 class Window:
-    """What a limit looks at: all that a payer has spent since then, the first second of a day of UTC."""
+    """A payer's spending since the start of a UTC day: the subject of a limit."""
 
     payer: Payer
     since: float
@@ -62,32 +60,32 @@ class Window:
 
 @dataclass(frozen=True)
 class ModelCost:
-    """Sums over spend rows; `usd` is confirmed, and nothing else is in it."""
+    """Sums over spend rows; `usd` is only the confirmed money."""
 
     usd: float
     usage: TokenUsage
     reserved_usd: float = 0.0
-    """What the `open` requests under way may cost at most."""
+    """The most that the `open` requests under way may cost."""
     open: int = 0
     unconfirmed_usd: float = 0.0
-    """What those may have cost beside at most whose end nobody saw."""
+    """The most that requests without a known end may have cost beside `usd`."""
 
     @property
     def counted_usd(self) -> float:
-        """By which limits go."""
+        """The sum that limits count."""
         return self.usd + self.unconfirmed_usd
 
 
 @dataclass(frozen=True)
 class Settlement:
-    """How a request ended. `abandoned`: its answer was not read to the end."""
+    """The end of a request. `abandoned`: nobody read its answer to the end."""
 
     cost_usd: float
     usage: TokenUsage
     status: int | None
     abandoned: bool = False
     unconfirmed_usd: float = 0.0
-    """What it may have cost beside, at most."""
+    """The most that it may have cost beside `cost_usd`."""
 
 
 @dataclass(frozen=True)
@@ -98,13 +96,12 @@ class Reserve:
 
 
 async def settle(store: Store, claim_id: str, end: Settlement) -> None:
-    """Idempotent: only a reserved row is settled."""
+    """Settle a reserved row; safe to repeat."""
     await store.write(lambda db: _settle(db, claim_id, end))
 
 
 async def abandon_open(store: Store) -> int:
-    """For the start of the service: of what was under way when it died nothing is confirmed, and all it could cost is
-    counted."""
+    """Count requests that were under way when the service died at all they could cost, as unconfirmed."""
 
     def work(db: Database) -> int:
         left = many(db, "SELECT id, reserved_usd FROM spend WHERE state = 'reserved'")
@@ -116,7 +113,7 @@ async def abandon_open(store: Store) -> int:
 
 
 async def was_refused(store: Store, key: TurnKey) -> bool:
-    """Whether a request of the turn may have met a provider that does not accept us: one that is open counts, too."""
+    """Tell whether the provider may have refused a request of the turn; open ones count, too."""
     sql = """
     SELECT 1 FROM spend WHERE session_id = :session AND turn = :n
       AND (state = 'reserved' OR status IN (401, 403)) LIMIT 1
@@ -129,7 +126,7 @@ async def turn_cost(store: Store, key: TurnKey) -> ModelCost:
 
 
 async def thread_costs(store: Store, thread_id: str) -> list[tuple[TurnKey, ModelCost]]:
-    """Of each turn on the thread that has spent something, in their order."""
+    """Return the costs of the turns on the thread that have spent something, in order."""
     sums = """
     SELECT spend.session_id, spend.turn, {money}, {tokens} FROM spend
     JOIN sessions ON sessions.id = spend.session_id WHERE sessions.thread_id = :thread
@@ -145,7 +142,7 @@ async def in_windows(store: Store, payers: Payers, windows: Sequence[Window]) ->
 
 
 def insert(db: Database, claim_id: str, key: TurnKey, payers: Payers, reserve: Reserve) -> None:
-    """Inside the transaction that judged it."""
+    """Reserve, inside the transaction that judged it."""
     sql = """
     INSERT INTO spend (id, session_id, turn, installation_id, repo_id, user_id, model, state, reserved_usd, at)
     VALUES (:id, :session, :turn, :installation, :repo, :user, :model, 'reserved', :usd, :at)
@@ -155,7 +152,7 @@ def insert(db: Database, claim_id: str, key: TurnKey, payers: Payers, reserve: R
 
 
 async def narrow(store: Store, claim_id: str, less_usd: float) -> None:
-    """A request under way turns out to cost at most so much less than it has reserved."""
+    """Reduce the reserve of a request under way, once its cost has a lower bound."""
     await store.write(lambda db: add_to_reserve(db, claim_id, -less_usd))
 
 
@@ -168,8 +165,15 @@ def of_turn(db: Database, key: TurnKey) -> ModelCost:
     return _sum(db, "session_id = :session AND turn = :turn", session=key.session, turn=key.n)
 
 
+def _sum(db: Database, where: str, **values: Any) -> ModelCost:
+    sums = "SELECT {money}, {tokens} FROM spend WHERE {where}"
+    row = one(db, statement(sums, money=_MONEY, tokens=_TOKENS, where=where), **values)
+    assert row is not None
+    return _cost(row)
+
+
 def of_window(db: Database, payers: Payers, window: Window) -> ModelCost | None:
-    """The money alone; None where the payer is nobody we know, and so has no limit."""
+    """Return the money of a window, without tokens; None for an unknown payer, who has no limit."""
     number = payers.number(window.payer)
     if not number:
         return None
@@ -210,28 +214,21 @@ def _settle(db: Database, claim_id: str, end: Settlement) -> None:
 
 
 def add_to_day(db: Database, settled: Row, usd: float, unconfirmed_usd: float) -> None:
-    """To the day on which the request was made, whenever it ended."""
+    """Add to the day on which the request was made, whenever it ended."""
     sql = """
     INSERT INTO spend_days (payer, number, day, cost_usd, unconfirmed_usd)
     VALUES (:payer, :number, :day, :usd, :unconfirmed)
     ON CONFLICT (payer, number, day) DO UPDATE SET cost_usd = spend_days.cost_usd + excluded.cost_usd,
         unconfirmed_usd = spend_days.unconfirmed_usd + excluded.unconfirmed_usd
     """
+    same = {"day": _day(settled["at"]), "usd": usd, "unconfirmed": unconfirmed_usd}
     for payer in Payer:
         if number := settled[payer.value]:
-            values = {"usd": usd, "unconfirmed": unconfirmed_usd}
-            run(db, sql, payer=payer.value, number=number, day=_day(settled["at"]), **values)
+            run(db, sql, payer=payer.value, number=number, **same)
 
 
 def _day(at: float) -> int:
     return int(at) // DAY_SECONDS
-
-
-def _sum(db: Database, where: str, **values: Any) -> ModelCost:
-    sums = "SELECT {money}, {tokens} FROM spend WHERE {where}"
-    row = one(db, statement(sums, money=_MONEY, tokens=_TOKENS, where=where), **values)
-    assert row is not None
-    return _cost(row)
 
 
 def _cost(row: Row) -> ModelCost:
@@ -246,7 +243,8 @@ _CONFIRM = "UPDATE spend SET cost_usd = cost_usd + :usd, unconfirmed_usd = 0 WHE
 
 
 async def confirm(store: Store, session: SessionId, usd: float, *, by: str) -> tuple[float, list[TurnKey]]:
-    """(what was open, the turns whose costs are others now: none where it cannot have cost so much)."""
+    """Confirm a session's open money, and return how much was open and the turns whose cost changed. Nothing changes
+    if it cannot have cost so much."""
     at = store.now()
 
     def work(db: Database) -> tuple[float, list[TurnKey]]:
@@ -308,7 +306,7 @@ SUM(cache_read_tokens) AS cache_read_tokens, SUM(cache_write_tokens) AS cache_wr
 async def summed(
     store: Store, by: str, since: float, installation: InstallationId | None = None
 ) -> list[dict[str, Any]]:
-    """One row a group, the dearest first; days in their order. Of one installation, or of all."""
+    """Return sums by group, most expensive first, or by day in order; for one installation, or all."""
     columns, group = _GROUPS[by]
     order = "MIN(spend.at)" if by == "day" else "SUM(cost_usd + sandbox_usd) DESC, MIN(spend.at)"
     whose = "" if installation is None else "WHERE spend.installation_id = :installation"
@@ -339,25 +337,24 @@ _END_OF_TIME = 1e15
 async def account(
     store: Store, session: SessionId, *, turn: int = _LAST_TURN, at: float | None = None
 ) -> BudgetAccount:
-    """As it stands; with `turn` and `at` as it stood at the end of that turn."""
+    """Return its present state; with `turn` and `at`, its state at the end of that turn."""
     return await store.read(lambda db: account_of(db, session, turn, _END_OF_TIME if at is None else at))
 
 
 async def first_account(store: Store, installation: InstallationId) -> BudgetAccount:
-    """Of a session that is not begun yet."""
+    """Return the account of a session that has not started yet."""
     return await store.read(lambda db: BudgetAccount(budget_usd=_allowed(db, installation, None)))
 
 
 async def raise_budget(store: Store, session: SessionId, more: Raise) -> bool:
-    """False where nothing may be added, or the same source has added before."""
+    """Add money, once for each source; False if none was added."""
     at = store.now()
     return await store.write(lambda db: put_raise(db, session, more, at))
 
 
 async def raised_by(store: Store, source: str) -> float | None:
-    """How much by this text or tick; None where it has added nothing."""
-    sql = "SELECT usd FROM raises WHERE source = :source"
-    row = await store.one(sql, source=source)
+    """Return how much this text or tick has added; None: nothing."""
+    row = await store.one("SELECT usd FROM raises WHERE source = :source", source=source)
     return None if row is None else float(row["usd"])
 
 
@@ -366,7 +363,7 @@ async def has_raised(store: Store, source: str) -> bool:
 
 
 def account_of(db: Database, session: SessionId, turn: int = _LAST_TURN, at: float = _END_OF_TIME) -> BudgetAccount:
-    """As a part of a larger transaction. One that is not stored (`execute` has none) has only spent."""
+    """Do what `account` does, within a larger transaction. A session without a row (`execute`) has no limit here."""
     spent = one(db, _SESSION_SPENT, session=session, turn=turn)
     added = one(db, _ADDED, session=session, at=at)
     stored = one(db, _STORED, session=session)
@@ -381,7 +378,7 @@ def _allowed(db: Database, installation: InstallationId, repository: float | Non
 
 
 def put_raise(db: Database, session: SessionId, more: Raise, at: float) -> bool:
-    """Judged here, as a part of a larger transaction: of two who ask at once only one gets what is left."""
+    """Do what `raise_budget` does, within a larger transaction: if two ask at once, one gets what is left."""
     usd = funds.of(account_of(db, session), more.terms).granted(more.asked_usd)
     values = {"source": more.source, "usd": usd, "login": more.login}
     if usd <= 0 or run(db, _RAISE, session=session, at=at, **values) != 1:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bot.models import SessionId, TurnKey
 from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import Database, many, one, run, run_each
+from bot.store.rows import Database, one, run
 
 STREAM = "stream"
 """The kind of the agent's own lines."""
@@ -33,7 +33,7 @@ async def append_events(
     new_offset: int,
     skipped: int = 0,
 ) -> bool:
-    """Store (kind, line) pairs and move the stream's offset, together; a writer that was overtaken adds nothing."""
+    """Store (kind, line) pairs and move the stream's offset, together; a writer that is late adds nothing."""
     at = store.now()
 
     def work(db: Database) -> bool:
@@ -60,28 +60,19 @@ async def events_of_turn(store: Store, key: TurnKey, after_seq: int = 0, limit: 
     sql = """
     SELECT * FROM events WHERE session_id = :session AND turn = :turn AND seq > :after ORDER BY seq LIMIT :limit
     """
-
-    def work(db: Database) -> list[StoredEvent]:
-        rows = many(db, sql, session=key.session, turn=key.n, after=after_seq, limit=limit)
-        return [StoredEvent.of(row) for row in rows]
-
-    return await store.read(work)
+    return await StoredEvent.many(store, sql, session=key.session, turn=key.n, after=after_seq, limit=limit)
 
 
 async def events_of_session(
     store: Store, session: SessionId, after_seq: int = 0, limit: int = 1000
 ) -> list[StoredEvent]:
-    """Over all turns: what `sessions logs` and the live page show."""
+    """Read the events of all turns, for `sessions logs` and the live page."""
     sql = "SELECT * FROM events WHERE session_id = :session AND seq > :after ORDER BY seq LIMIT :limit"
-
-    def work(db: Database) -> list[StoredEvent]:
-        return [StoredEvent.of(row) for row in many(db, sql, session=session, after=after_seq, limit=limit)]
-
-    return await store.read(work)
+    return await StoredEvent.many(store, sql, session=session, after=after_seq, limit=limit)
 
 
 def note_event(db: Database, key: TurnKey, kind: str, line: str, at: float) -> None:
-    """A line of ours between the agent's, as a part of a larger transaction; `kind` tells it from theirs."""
+    """Add a line of ours, marked by its kind, within a larger transaction."""
     _insert(db, key, [(kind, line)], at)
 
 
@@ -93,6 +84,5 @@ def _insert(db: Database, key: TurnKey, lines: Sequence[tuple[str, str]], at: fl
     sql = """
     INSERT INTO events (session_id, seq, turn, kind, line, at) VALUES (:session, :seq, :turn, :kind, :line, :at)
     """
-    same = {"session": key.session, "turn": key.n, "at": at}
-    places = enumerate(lines, start=row["seq"] + 1)
-    run_each(db, sql, ({**same, "seq": seq, "kind": kind, "line": line} for seq, (kind, line) in places))
+    for seq, (kind, line) in enumerate(lines, start=row["seq"] + 1):
+        run(db, sql, session=key.session, turn=key.n, at=at, seq=seq, kind=kind, line=line)

@@ -1,5 +1,5 @@
-"""The one thread of a process that writes. What waits is committed together, and nobody is answered before it is on
-the disk. Which database it writes to is a `WritingConnection`'s business."""
+"""The only thread of a process that writes. Waiting jobs are committed together, and each gets its answer once it is
+on the disk. A `WritingConnection` knows the database."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WritingConnection(Protocol):
 
 
 class WriteJob:
-    """A piece of work, where its answer goes, and until when it may wait."""
+    """A piece of work, where its answer goes, and how long it may wait."""
 
     __slots__ = ("deadline", "error", "future", "result", "work")
 
@@ -55,7 +55,7 @@ class WriteJob:
 
 
 class Writer:
-    """Takes jobs from any loop; `work` may run more than once, its effects on the database count once."""
+    """Takes jobs from any event loop. `work` may run more than once, but changes the database once."""
 
     def __init__(self, connection: WritingConnection, committed: Callable[[], None] = lambda: None) -> None:
         self._connection = connection
@@ -90,7 +90,7 @@ class Writer:
                 return
 
     def _gather(self) -> tuple[list[WriteJob], bool]:
-        """Everything that waits, at least one."""
+        """Return what waits, at least one job."""
         batch: list[WriteJob] = []
         job = self._jobs.get()
         while job is not None:
@@ -116,7 +116,7 @@ class Writer:
                 return
 
     def _after_failure(self, waiting: list[WriteJob], error: Exception) -> list[WriteJob]:
-        """The jobs to try again: on a lock those with time left; else each by itself, for one may have spoilt it."""
+        """Return the jobs to try again: after a lock, those with time left. Else try each alone to find the bad one."""
         if self._connection.may_pass(error):
             now = time.monotonic()
             self._fail([job for job in waiting if job.deadline <= now], error)

@@ -53,6 +53,22 @@ async def begun(store: Store, source: str, thread: Thread = ISSUE, **more: objec
     return key
 
 
+async def test_the_turn_that_outdates_a_comment_has_it_written_again_whatever_happens_next(store: Store) -> None:
+    first = await begun(store, "comment:1")
+    await sessions.finish(store, first, Outcome.NO_CHANGE)
+    comment = await comments.get(store, first)
+    assert comment is not None
+    await comments.shown(store, comment, "sha", "still", final=True)
+    assert not await comments.unsettled(store)
+    assert await sessions.begin_turn(store, asked("comment:2"), outdates=first)
+    assert [one.key for one in await comments.unsettled(store)] == [first]
+    comment = await comments.get(store, first)
+    assert comment is not None
+    await comments.shown(store, comment, "sha", "still", final=True)
+    assert await sessions.begin_turn(store, asked("comment:2"), outdates=first) is None
+    assert not await comments.unsettled(store), "the same text again changes nothing"
+
+
 # Deliveries
 
 

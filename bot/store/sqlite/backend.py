@@ -25,7 +25,6 @@ _SIDE_FILES = ("-wal", "-shm")
 
 class SqliteBackend:
     def __init__(self, path: Path, *, writable: bool) -> None:
-        """Blocking; for `open` and `open_reader`."""
         self._path = path
         self._readers = Readers(path)
         self._writer: Writer | None = None
@@ -96,7 +95,7 @@ class SqliteBackend:
 
 
 def peek(path: Path, work: Callable[[Database], T]) -> T | None:
-    """Run `work` on a file that nobody has opened yet; None if it cannot be read: `open` will say why."""
+    """Run `work` on a file that is not open yet; None if it cannot be read: `open` will say why."""
     if not path.is_file() or path.stat().st_size == 0:
         return None
     try:
@@ -120,7 +119,7 @@ def _copy(db: Connection, target: Path) -> None:
 
 
 def _prepare_file(path: Path) -> None:
-    """Check a database file that exists and make it private; create a missing one, empty and private."""
+    """Check an existing file, or create an empty one; make it private."""
     if os.path.lexists(path):
         _require_file(path)
         if not path.stat().st_mode & stat.S_IWUSR or not os.access(path, os.W_OK):
@@ -133,14 +132,13 @@ def _prepare_file(path: Path) -> None:
 
 
 def _require_file(path: Path) -> None:
-    """A regular file that belongs to us."""
     if path.is_symlink() or not path.is_file():
         raise StoreError(f"{path} is not a regular file. Move it away or set FORGEHAND_DATA_DIR to another folder.")
     data_directory.require_ours(path)
 
 
 def _refuse_if_lost(path: Path, evidence: Path) -> None:
-    """Notice a database that was here and is gone: an empty one in its place would forget every session."""
+    """Refuse to replace a lost database by an empty one, which would forget every session."""
     if path.exists():
         return
     if evidence == path:
@@ -148,7 +146,7 @@ def _refuse_if_lost(path: Path, evidence: Path) -> None:
     if evidence.exists() or path.with_name(path.name + "-wal").exists():
         raise StoreError(
             f"{path} is missing although Forgehand ran here before. Restore it from a backup made with "
-            f"`forgehand db backup`, or remove {evidence} and {path}-wal to begin anew."
+            f"`forgehand db backup`, or remove {evidence} and {path}-wal to start over."
         )
 
 

@@ -1,9 +1,8 @@
 """Opens SQLite connections, and migrates the schema by numbered files, forward only.
 
-The rule for a change of the schema: add the next number (`0002_noun.sql`) and never edit a file that a release has
-carried. A migration keeps every row, moves data in SQL that PostgreSQL understands too, and is applied with all others
-that wait in one transaction. Rows that the schema before it has written go to `tests/data/migrations` under that
-schema's name: the tests take each migration over them."""
+To change the schema, add the next number (`0002_noun.sql`); never edit a released file. A migration keeps every row and
+moves data in SQL that PostgreSQL understands too; all waiting ones run in one transaction. Put rows written with the
+schema before it into `tests/data/migrations` under that schema's name: the tests apply each migration to them."""
 
 from __future__ import annotations
 
@@ -28,18 +27,15 @@ if TYPE_CHECKING:
 
 Connection: TypeAlias = "sqlite_utils.Database"
 """Only a name at run time: the library is loaded when a file is first opened."""
-
 BUSY_MILLISECONDS = 250
-"""Short, because the writer counts its own budget and has to look at new jobs in between."""
-
+"""Short, because the writer has its own time limit and has to look at new jobs in between."""
 _EMERGENCY_CHECKPOINT_PAGES = 16_384
-"""64 MB: only if the background checkpoint does not come through."""
-
+"""64 MB, in case the background checkpoint fails."""
 _WAL_LIMIT_BYTES = 64 * 1024 * 1024
 
 
 def writable(path: Path) -> Connection:
-    """The writer's connection: a commit returns when its bytes are on the disk."""
+    """Open the writer's connection: a commit returns when its bytes are on the disk."""
     db = _connect(path, "rw")
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
@@ -50,7 +46,7 @@ def writable(path: Path) -> Connection:
 
 
 def readable(path: Path, *, busy_milliseconds: int = 8_000) -> Connection:
-    """Sees what is committed and cannot change it, nor fold the log into the file when it closes."""
+    """Open a connection that sees what is committed, changes nothing, and does not fold the log into the file."""
     db = _connect(path, "ro")
     db.execute("PRAGMA query_only = ON")
     db.execute(f"PRAGMA busy_timeout = {busy_milliseconds}")
@@ -64,8 +60,8 @@ def _connect(path: Path, mode: str) -> Connection:
         f"file:{quote(str(path))}?mode={mode}",
         uri=True,
         timeout=BUSY_MILLISECONDS / 1000,
-        isolation_level=None,  # no transaction begins behind our back: all of ours are IMMEDIATE
-        check_same_thread=False,  # closed from another thread than the one that used it
+        isolation_level=None,  # no implicit transactions: all of ours are IMMEDIATE
+        check_same_thread=False,  # another thread closes it
         cached_statements=512,
     )
     try:
@@ -82,12 +78,11 @@ _STARVED = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sql
 
 
 def code_of(error: BaseException) -> int:
-    """SQLite's primary result code; 0 when the error is not SQLite's."""
+    """Return SQLite's primary result code; 0 for other errors."""
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def is_busy(error: BaseException) -> bool:
-    """Another process or connection holds the write lock."""
     return code_of(error) in _BUSY
 
 
@@ -103,7 +98,7 @@ def not_writable(path: Path) -> StoreError:
 
 
 def translate(error: BaseException, path: Path) -> BaseException:
-    """Our error for what the machine did to us; anything else (a broken constraint, a bug) as it is."""
+    """Return our error for a problem of the machine, and any other error (a broken constraint, a bug) as it is."""
     code = code_of(error)
     if isinstance(error, BotError) or not isinstance(error, sqlite3.Error):
         return error
@@ -123,7 +118,7 @@ THREADS = 4
 
 
 class Readers:
-    """Threads and connections are made when they are first needed."""
+    """Reading threads, each with its connection, created when first needed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -138,7 +133,7 @@ class Readers:
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._read, work)
 
     def close(self) -> None:
-        """Blocks until the reads under way have ended."""
+        """Close, after the reads under way have ended; blocks."""
         self._closed = True
         self._pool.shutdown(wait=True)
         for db in self._all:
@@ -146,7 +141,10 @@ class Readers:
 
     def _read(self, work: Callable[[Connection], T]) -> T:
         try:
-            db = self._connection()
+            db: Connection | None = getattr(self._own, "db", None)
+            if db is None:
+                db = self._own.db = readable(self._path)
+                self._all.append(db)
             db.execute("BEGIN")  # one snapshot for all statements of the work
             try:
                 return work(db)
@@ -156,37 +154,26 @@ class Readers:
         except sqlite3.Error as error:
             raise translate(error, self._path) from error
 
-    def _connection(self) -> Connection:
-        db: Connection | None = getattr(self._own, "db", None)
-        if db is None:
-            db = self._own.db = readable(self._path)
-            self._all.append(db)
-        return db
-
 
 SET_NAME = "forgehand"
 _CHECK_AT_MOST_BYTES = 256 * 1024 * 1024
-"""A quick_check reads the whole file; past this size `forgehand db check` does it on demand."""
+"""A quick_check reads the whole file; for larger ones, use `forgehand db check`."""
 
 
 def inspect(path: Path, folder: Path = migrations.FOLDER, *, whole: bool = True) -> bool:
-    """Raise StoreError for a file that we must not touch; else whether migrations wait. Changes nothing."""
+    """Tell whether migrations wait, without changing anything; StoreError for a file that we must not touch."""
     if path.stat().st_size == 0:
         return True
     try:
-        db = readable(path)
+        with contextlib.closing(readable(path)) as db:
+            return _inspect(db, path, folder, whole=whole)
     except sqlite3.Error as error:
-        raise _refusal(error, path) from None
-    try:
-        return _inspect(db, path, folder, whole=whole)
-    except sqlite3.Error as error:
-        raise _refusal(error, path) from None
-    finally:
-        db.close()
+        translated = translate(error, path)
+        raise StoreError(f"{path} cannot be opened: {error}.") if translated is error else translated from None
 
 
 def migrate(db: Connection, folder: Path = migrations.FOLDER) -> None:
-    """Apply what waits, all in one transaction: interrupted anywhere, nothing of it is there."""
+    """Apply all that wait in one transaction: an interruption undoes all of them."""
     ours = _migrations(folder)
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -232,7 +219,7 @@ def _applying(sql: str) -> Callable[[Connection], None]:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """`executescript` asks SQLite at every letter whether one is complete, which was most of a first start's time."""
+    """Split a script. `executescript` is slow: it asks SQLite after every letter whether a statement is complete."""
     statement = ""
     for piece in re.split("(?<=;)", script):
         statement += piece
@@ -241,8 +228,3 @@ def _statements(script: str) -> Iterator[str]:
             statement = ""
     if statement.strip():
         yield statement
-
-
-def _refusal(error: sqlite3.Error, path: Path) -> BaseException:
-    translated = translate(error, path)
-    return StoreError(f"{path} cannot be opened: {error}.") if translated is error else translated
