@@ -80,7 +80,7 @@ class Switchboard:
         self._strangers += 1
         try:
             wire = await asyncio.wait_for(_known(reader, writer), HANDSHAKE_SECONDS)
-        except (Broken, OSError, ValueError, asyncio.IncompleteReadError, asyncio.TimeoutError):  # noqa: UP041 - two classes before 3.11
+        except (Broken, OSError, ValueError, asyncio.IncompleteReadError, asyncio.TimeoutError):
             writer.close()
             return
         finally:
@@ -105,7 +105,7 @@ class Switchboard:
                 await _pass_on(reader, channel)
             except (Broken, OSError):
                 channel.end()
-        except (Broken, OSError, asyncio.TimeoutError):  # noqa: UP041
+        except (Broken, OSError, asyncio.TimeoutError):
             writer.transport.abort()
         finally:
             self._agents -= 1
