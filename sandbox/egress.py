@@ -11,7 +11,7 @@ import socket
 import struct
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,12 +64,6 @@ def is_public(address: str) -> bool:
         if found.is_site_local:
             return False
     return found.is_global and not (found.is_multicast or found.is_reserved or found.is_unspecified)
-
-
-def is_listed(host: str, hosts: Collection[str]) -> bool:
-    """Decide whether a host is in the list itself, or below a name that begins with `*.`."""
-    name = host.lower()
-    return name in hosts or any(one.startswith("*.") and name.endswith(one[1:]) for one in hosts)
 
 
 def is_own_user(uid: int) -> bool:

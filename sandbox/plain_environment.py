@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-import contextlib
 import os
 import re
 import shutil
@@ -17,10 +16,10 @@ from sandbox import blocked
 from sandbox import plain_processes as processes
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, NotThere, SandboxError
 from sandbox.files import Files, measured_disk
+from sandbox.pipes import Capped, feed
 from sandbox.primitives import EnvironmentMetrics, ExecResult, Layout, Lease, Liveness
 from sandbox.runner.safe_files import FileStat, SafePath
 
-OUTPUT_CAP = 1 << 20
 WATCH_POLL_SECONDS = 0.02
 WATCH_SILENCE_SECONDS = 1.0
 LAUNCH_SECONDS = 10.0
@@ -104,18 +103,20 @@ class PlainEnvironment:
             return ExecResult(127, b"", f"{argv[0]}: {error.strerror}".encode())
         except ValueError as error:
             raise SandboxError(f"this cannot be run: {error}") from None
-        outputs = [asyncio.create_task(_capped(pipe)) for pipe in (process.stdout, process.stderr) if pipe]
+        out, errors = Capped(), Capped()
+        reading = asyncio.gather(out.take(process.stdout), errors.take(process.stderr))
         timed_out = False
         try:
             async with asyncio.timeout(timeout):
-                await _feed(process, stdin)
+                await feed(process, stdin)
                 await process.wait()
         except TimeoutError:
             timed_out = True
         finally:
             await asyncio.to_thread(processes.kill_all, mark)
-        (output, more), (errors, more_errors) = await asyncio.gather(*outputs)
-        return ExecResult(await process.wait(), output, errors, timed_out, more or more_errors)
+        await reading
+        truncated = out.truncated or errors.truncated
+        return ExecResult(await process.wait(), bytes(out.data), bytes(errors.data), timed_out, truncated)
 
     async def launch(
         self, name: str, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
@@ -259,25 +260,6 @@ class PlainEnvironment:
             "TMPDIR": str(self.folder / "tmp"),
         }
         return {**own, **(env or {}), processes.MARK: mark}
-
-
-async def _feed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
-    assert process.stdin
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        process.stdin.write(stdin)
-        await process.stdin.drain()
-    process.stdin.close()
-
-
-async def _capped(pipe: asyncio.StreamReader) -> tuple[bytes, bool]:
-    """Read a stream to its end; keep the first part, and say whether there was more."""
-    parts: list[bytes] = []
-    held = 0
-    while data := await pipe.read(65536):
-        if held < OUTPUT_CAP:
-            parts.append(data[: OUTPUT_CAP - held])
-        held += len(data)
-    return b"".join(parts), held > OUTPUT_CAP
 
 
 def _load(mark: str) -> tuple[float, int]:

@@ -20,8 +20,9 @@ from bot.settings import Limits, Settings
 from bot.store.base import Store
 from bot.store.sessions import Turn
 from sandbox.agents.base import Agent, Subagents
-from sandbox.egress import EgressProxy, is_listed, is_own_user
+from sandbox.egress import EgressProxy, is_own_user
 from sandbox.primitives import EnvironmentProvider, Snapshots
+from sandbox.runner.web import is_listed
 
 
 class SessionEgress:

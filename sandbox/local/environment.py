@@ -30,7 +30,7 @@ CONNECT_SECONDS = 10.0
 
 
 class LocalExposures:
-    """Of one environment; they last as long as this object is not closed."""
+    """Addresses on the host for ports inside one environment, until `close`."""
 
     def __init__(self, out: Path, running: Callable[[], Sequence[str]]) -> None:
         self._out = out
@@ -56,7 +56,7 @@ class LocalExposures:
         self._servers.clear()
 
     async def _reach(self, port: int) -> Connection:
-        """Each launched command has a network of its own: the first in which somebody listens is the one meant."""
+        """Connect to the first launched command that listens on the port; each command has a separate network."""
         for name in await asyncio.to_thread(self._running):
             with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
                 reader, writer = await asyncio.open_unix_connection(sock=connect(self._out, boxes.exposure(name)))
@@ -71,7 +71,7 @@ class LocalExposures:
 
 
 def connect(folder: Path, name: str) -> socket.socket:
-    """To a socket in an agent's folder: never through a link, which might name a socket of the host."""
+    """Connect to a socket in an agent's folder, but never through a link, which might point at a socket of the host."""
     here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
@@ -95,7 +95,7 @@ TERMINATE_SECONDS = 20.0
 DISK_AGE_SECONDS = 10.0
 CPU_SAMPLE_SECONDS = 0.1
 
-# How long to wait between two looks at a file: (after so many seconds without a change, the pause).
+# Pauses between two looks at a file: (as long as it is unchanged for fewer seconds, the pause).
 WATCH_PAUSES = ((2.0, 0.02), (30.0, 0.04), (float("inf"), 0.1))
 WATCH_SECONDS = 1.0
 
@@ -105,14 +105,14 @@ T = TypeVar("T")
 
 
 def check_name(name: str) -> str:
-    """Names become file names and parts of command lines."""
+    """Refuse a name that is unfit as a file name and as a part of a command line."""
     if not _NAME.fullmatch(name):
         raise SandboxError(f"{name[:80]!r} is not a name of [a-z0-9-], at most 63 long")
     return name
 
 
 class LocalEnvironment:
-    """Found again by its folders: the object holds no state that another process would need."""
+    """An environment known by its folders. Another process needs no state of this object to find it."""
 
     def __init__(
         self, environment_id: str, folders: Folders, launcher: Launcher, furniture: Furniture, sockets: Path
@@ -133,7 +133,7 @@ class LocalEnvironment:
 
     @property
     def uid(self) -> int:
-        """The host's user that everything inside runs as: tells a peer on our sockets."""
+        """The host's user of all processes inside; identifies a peer on our sockets."""
         return os.geteuid() if self._launcher.uid is None else self._launcher.uid
 
     @property
@@ -197,7 +197,7 @@ class LocalEnvironment:
         return await self._in_thread(lambda: self._files.stat(path))
 
     async def watch(self, path: str, size: int) -> AsyncIterator[int]:
-        """A look costs some microseconds, so it is taken on the loop itself."""
+        # A look takes some microseconds, so it needs no thread.
         known = size
         changed = told = time.monotonic()
         while True:
@@ -216,8 +216,13 @@ class LocalEnvironment:
         return self._folders.spec.is_file()
 
     async def extend(self, seconds: float) -> None:
-        """Local environments do not end by themselves: the date is kept for whoever tidies up."""
-        await self._in_thread(lambda: self._note_expiry(time.time() + seconds))
+        """Note the date. Local environments do not end by themselves."""
+
+        def note() -> None:
+            spec = json.loads(self._folders.spec.read_text(encoding="utf-8"))
+            write_json(self._folders.spec, {**spec, "expires_at": time.time() + seconds})
+
+        await self._in_thread(note)
 
     async def left(self) -> float | None:
         return None
@@ -240,7 +245,11 @@ class LocalEnvironment:
         found = await self._in_thread(lambda: members(self._folders.home))
         elapsed = max(self._cpu[0] - before[0], 1e-3)
         percent = max(0.0, 100 * (self._cpu[1] - before[1]) / elapsed)
-        used, memory = await self._in_thread(self._disk_now), sum(one.memory_bytes for one in found)
+        memory = sum(one.memory_bytes for one in found)
+        if self._disk is None or time.monotonic() - self._disk[0] > DISK_AGE_SECONDS:  # it walks the whole tree
+            used = await self._in_thread(lambda: measured_disk(self._folders.box))
+            self._disk = (time.monotonic(), used)
+        used = self._disk[1]
         return EnvironmentMetrics(percent, memory, used.bytes, used.files, used.whole)
 
     async def lease(self) -> Lease | None:
@@ -259,7 +268,7 @@ class LocalEnvironment:
         return await self._in_thread(lambda: self._files.list(path))
 
     async def detach(self) -> None:
-        """Let go of what belongs to this process; the environment stays."""
+        """Close what belongs to this process; the environment stays."""
         await self._exposures.close()
 
     def _box(self, env: Mapping[str, str] | None, cwd: str | None, *, network: bool, dies_with_parent: bool) -> Box:
@@ -285,26 +294,15 @@ class LocalEnvironment:
             raise EnvironmentGone(f"the environment {self._id} is not there any more")
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Blocking work; an OSError that nobody foresaw does not leave as one."""
+        """Do blocking work; an unexpected OSError becomes EnvironmentBusy."""
         self._require()
         try:
             return await asyncio.to_thread(work)
         except OSError as error:
             raise EnvironmentBusy(f"the host refused: {error.strerror or type(error).__name__}") from None
 
-    def _note_expiry(self, when: float) -> None:
-        spec = json.loads(self._folders.spec.read_text(encoding="utf-8"))
-        write_json(self._folders.spec, {**spec, "expires_at": when})
-
     def _cpu_now(self) -> tuple[float, float]:
         return time.monotonic(), sum(one.cpu_seconds for one in members(self._folders.home))
-
-    def _disk_now(self) -> DiskUsage:
-        """Counting walks the whole tree, so an answer serves for a while."""
-        if self._disk is None or time.monotonic() - self._disk[0] > DISK_AGE_SECONDS:
-            found = measured_disk(self._folders.box)
-            self._disk = (time.monotonic(), found)
-        return self._disk[1]
 
 
 def write_json(path: Path, value: object) -> None:

@@ -1,4 +1,4 @@
-"""Where local environments lie on the host, and which processes see such a folder as their home."""
+"""Lays out local environments on the host, and finds the processes whose home is such a folder."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ REMOVE_SECONDS = 120.0
 
 _FALLBACK = Path("/var/tmp")  # noqa: S108 - checked for its owner and mode before use
 _SOCKET_PATH_LIMIT = 107
-KEY_LENGTH = 14  # of a session's environments, at most
+KEY_LENGTH = 14  # the most for a session's environments
 
 
 @dataclass(frozen=True)
 class Folders:
-    """One environment's. `box` is its user's own; `state` is ours and never seen from inside."""
+    """Folders of one environment. `box` belongs to its user; `state` is ours and never visible inside."""
 
     box: Path
     state: Path
-    own: Path  # where the host listens for this environment alone, if it is to reach more than the others
+    own: Path  # the host listens here for this environment alone, if it may reach hosts of its own
 
     @property
     def home(self) -> Path:
@@ -75,7 +75,7 @@ class Folders:
         return self.state / "spec.json"
 
     def behind(self, path: str) -> SafePath:
-        """The host folder that is bound at or above a path inside, and the steps from there; NotThere elsewhere."""
+        """Find the host folder bound at or above a path inside, and the steps from there; else NotThere."""
         bound = {WORK: self.work, OUT: self.out, HOME: self.home, TEMPORARY: self.temporary, RUNNER: self.runner}
         found = SafePath.below(path, bound)
         if found is None:
@@ -84,7 +84,7 @@ class Folders:
 
 
 class EnvironmentsFolder:
-    """The folder above all environments: reachable for the users that they run as, listable by none of them."""
+    """The folder above all environments. Their users can pass through it, but cannot list it."""
 
     def __init__(self, root: Path) -> None:
         wanted = root.resolve()
@@ -113,7 +113,7 @@ class EnvironmentsFolder:
 
 
 def _serves(root: Path) -> bool:
-    """Whether boxes can live there: other users reach it when we are root, and a socket's path fits into an address."""
+    """Decide whether boxes can live there: a socket's path fits an address, and other users reach it if we are root."""
     if len(os.fsencode(root / "ways" / ("x" * KEY_LENGTH) / EGRESS_SOCKET)) > _SOCKET_PATH_LIMIT:
         return False
     if root.is_relative_to("/usr"):
@@ -122,13 +122,13 @@ def _serves(root: Path) -> bool:
 
 
 def others_reach(folder: Path) -> bool:
-    """Every folder up to the root may be passed through by any user."""
+    """Decide whether any user may pass through every folder up to the root."""
     real = folder.resolve()
     return all(one.stat().st_mode & stat.S_IXOTH for one in (real, *real.parents))
 
 
 def _fallback(root: Path) -> Path:
-    """A folder with a name that anybody can foresee: it must be ours, and nobody else's to write to."""
+    """Return a folder with a predictable name, after checking that only we can write to it."""
     found = _FALLBACK / f"forgehand-{hashlib.sha256(os.fsencode(root)).hexdigest()[:12]}"
     try:
         found.mkdir(mode=0o711, exist_ok=True)
@@ -144,7 +144,7 @@ def _fallback(root: Path) -> Path:
 
 
 def make(folders: Folders, uid: int | None) -> None:
-    """The folders of an environment, each for its user alone; safe to repeat."""
+    """Make the folders of an environment, each for its user alone; safe to repeat."""
     folders.launched.mkdir(mode=0o700, parents=True, exist_ok=True)
     for folder, mode in (
         (folders.box, 0o700),
@@ -167,7 +167,7 @@ def make(folders: Folders, uid: int | None) -> None:
 
 
 def make_own(folders: Folders, uid: int | None) -> None:
-    """For the environment's user to pass through, and for nobody else; ours all the same."""
+    """Make a folder that belongs to us and that only the environment's user may pass through."""
     folders.own.mkdir(mode=0o700, exist_ok=True)
     if uid is not None:
         os.chown(folders.own, -1, uid)
@@ -175,21 +175,18 @@ def make_own(folders: Folders, uid: int | None) -> None:
 
 
 def remove(folders: Folders) -> None:
-    """The box first: as long as `state` is there, an interrupted removal is found and repeated.
+    """Remove the box first: as long as `state` exists, an interrupted removal is found and repeated.
 
-    By `rm`, which stands trees of any depth; an ordinary user must first open folders that the agent has closed.
+    `rm` handles trees of any depth. An ordinary user must first open folders that the agent has closed.
     """
     for folder in (folders.box, folders.own, folders.state):
         for command in (["rm", "-rf"], ["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
-            if folder.exists():
-                _run([*command, "--", str(folder)])
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                if folder.exists():
+                    argv = [*command, "--", str(folder)]
+                    subprocess.run(argv, check=False, capture_output=True, timeout=REMOVE_SECONDS)
     if folders.box.exists() or folders.state.exists():
         raise EnvironmentBusy("the folders of an environment could not be removed")
-
-
-def _run(command: list[str]) -> None:
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        subprocess.run(command, check=False, capture_output=True, timeout=REMOVE_SECONDS)
 
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -199,13 +196,13 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 @dataclass(frozen=True)
 class Member:
     pid: int
-    is_init: bool  # the first process of its box: its death ends the box
+    is_init: bool  # the first process of its box, whose death ends the box
     cpu_seconds: float
     memory_bytes: int
 
 
 def members(home: Path) -> list[Member]:
-    """All processes in boxes over this home folder."""
+    """List all processes in boxes over this home folder."""
     try:
         about = home.stat()
     except OSError:
@@ -218,7 +215,7 @@ def _members(identity: tuple[int, int]) -> Iterator[Member]:
         if not entry.isdigit():
             continue
         with contextlib.suppress(OSError, ValueError, IndexError):
-            # `root` is a box's own view; where we may not look, the process is not ours.
+            # `root` is the box's view of the file system; if we may not look, the process is not ours.
             seen = os.lstat(f"/proc/{entry}/root{HOME}")
             if (seen.st_dev, seen.st_ino) == identity:
                 fields = family.stat_fields(int(entry))
@@ -229,7 +226,7 @@ def _members(identity: tuple[int, int]) -> Iterator[Member]:
 
 
 def namespace_of(pid: int) -> int:
-    """The number of the process namespace that a living process is in."""
+    """Return the number of a living process's process namespace."""
     return Path(f"/proc/{pid}/ns/pid").stat().st_ino
 
 
@@ -250,9 +247,5 @@ def _commands(home: Path) -> list[int]:
 
 
 def kill_all(home: Path, seconds: float) -> bool:
-    """The first processes of boxes first: with them the others end. False when some stay."""
-
-    def find() -> list[int]:
-        return [member.pid for member in sorted(members(home), key=lambda one: not one.is_init)]
-
-    return family.end(find, seconds)
+    """Kill the first processes of boxes first, because the others end with them. False if some stay."""
+    return family.end(lambda: [one.pid for one in sorted(members(home), key=lambda one: not one.is_init)], seconds)

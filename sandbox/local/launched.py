@@ -1,4 +1,4 @@
-"""Commands launched under a name: started once, found again by another process of ours, killed as a whole."""
+"""Launches commands under a name: starts them once, finds them again from another process, kills them as a whole."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _POLL_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class Identity:
-    """Of the first process of a box: a number alone may belong to another process by now."""
+    """Identity of a box's first process; its number alone may belong to another process by now."""
 
     pid: int
     started: int  # ticks since boot
@@ -35,20 +35,23 @@ class Identity:
 
 @dataclass(frozen=True)
 class Launched:
-    """One name. `NAME.status` is bubblewrap's status file, locked while the box is being started or runs."""
+    """A launched name. `NAME.status` is bubblewrap's status file, locked while the box starts or runs."""
 
     folder: Path
     name: str
 
     def start(self, launcher: Launcher, box: Box, command: list[str]) -> None:
-        """Blocks until it runs; does nothing when the name was launched before, by whichever process."""
+        """Start a command and block until it runs; do nothing if any process launched the name before."""
         with self._open(os.O_RDWR | os.O_CREAT | os.O_APPEND) as status_fd:
             if not self._claim(status_fd):
                 return
             try:
                 launcher.spawn(box, command, status_fd)
             except BaseException:
-                self._kill_unready(status_fd)
+                with self._init(BoxStatus.read(status_fd)) as pidfd:
+                    if pidfd is not None:
+                        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                        wait_dead(pidfd, KILL_SECONDS)
                 with contextlib.suppress(FileNotFoundError):
                     (self.folder / f"{self.name}.status").unlink()
                 raise
@@ -63,14 +66,14 @@ class Launched:
         except FileNotFoundError:
             return Liveness.ABSENT
         if status.exit_code is not None:
-            # The command has ended, and what it left behind in its box must not live on.
+            # The command has ended; the processes that it left in its box must not live on.
             self.kill()
             return Liveness.EXITED
         with self._init(status) as pidfd:
             return Liveness.EXITED if pidfd is None else Liveness.RUNNING
 
     def kill(self) -> None:
-        """The kernel ends the whole namespace with its first process, and that one last of all."""
+        """Kill the box's first process: the kernel then ends the whole namespace, and that process last."""
         try:
             with self._open(os.O_RDONLY) as status_fd:
                 status = BoxStatus.read(status_fd)
@@ -84,7 +87,7 @@ class Launched:
                 raise EnvironmentBusy(f"{self.name} could not be killed within {KILL_SECONDS:.0f} s")
 
     def _claim(self, status_fd: int) -> bool:
-        """True: ours to start. An empty file that nobody holds is left of a process that died before it started."""
+        """Return True if it is ours to start. An empty unlocked file is left by a process that died too early."""
         deadline = time.monotonic() + LAUNCH_SECONDS
         while BoxStatus.read(status_fd).init is None:
             with contextlib.suppress(BlockingIOError):
@@ -108,7 +111,7 @@ class Launched:
             os.close(descriptor)
 
     def _remember(self, status: BoxStatus) -> None:
-        """Without this (we died in between) the namespace's number has to do."""
+        """Store the identity. If we die before this, the namespace's number alone identifies the process."""
         if status.init is None:
             return
         with contextlib.suppress(OSError, IndexError, ValueError):  # it has ended already
@@ -117,16 +120,9 @@ class Launched:
             partial.write_text(json.dumps(asdict(found)), encoding="utf-8")
             partial.replace(self.folder / f"{self.name}.json")
 
-    def _kill_unready(self, status_fd: int) -> None:
-        status = BoxStatus.read(status_fd)
-        with self._init(status) as pidfd:
-            if pidfd is not None:
-                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-                wait_dead(pidfd, KILL_SECONDS)
-
     @contextlib.contextmanager
     def _init(self, status: BoxStatus) -> Iterator[int | None]:
-        """A handle on the box's first process, or None when it is dead or its number is another's now."""
+        """Yield a handle on the box's first process, or None if it is dead or another process has its number."""
         pidfd = _open_process(status.init) if status.init is not None else None
         if pidfd is None or status.init is None:
             yield None

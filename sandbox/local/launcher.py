@@ -15,12 +15,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from sandbox import blocked
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError
 from sandbox.local import folders as at
 from sandbox.local.folders import Folders, namespace_of
 from sandbox.local.tools import Furniture
+from sandbox.pipes import BLOCK, Capped, feed
 from sandbox.primitives import ExecResult
 from sandbox.runner.family import wait_dead
 
@@ -31,7 +33,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True)
 class BoxLimits:
-    """Of one process (files, memory) or of one environment (processes)."""
+    """Limits of one process (files, memory) or of one environment (processes)."""
 
     processes: int = 1024
     file_bytes: int = 2 << 30
@@ -41,8 +43,6 @@ class BoxLimits:
 
 @dataclass(frozen=True)
 class Box:
-    """One start of bubblewrap."""
-
     folders: Folders
     furniture: Furniture
     env: Mapping[str, str]
@@ -53,12 +53,10 @@ class Box:
 
 
 def prefix(uid: int | None, limits: BoxLimits, ceilings: Mapping[str, int]) -> list[str]:
-    """What runs before bubblewrap: limits that everything inside inherits and, from root, the step down to a user.
-
-    Without that step a box is no sandbox: the kernel lets the global uid 0 write sysctls, from any namespace.
-    """
+    """Build the command that starts bubblewrap: it sets limits and, from root, steps down to a user. As root, a box
+    would isolate nothing, because the kernel lets the global uid 0 write sysctls from any namespace."""
     wanted = {
-        # Counted per user: an ordinary user's boxes all draw on one number, with whatever else that user runs.
+        # Counted per user: all boxes of an ordinary user share one number with everything else that user runs.
         "nproc": limits.processes if uid is not None else limits.processes * SHARED_BY,
         "fsize": limits.file_bytes,
         "nofile": limits.open_files,
@@ -74,43 +72,27 @@ def prefix(uid: int | None, limits: BoxLimits, ceilings: Mapping[str, int]) -> l
 
 
 def arguments(box: Box, *, seccomp_fd: int, status_fd: int) -> list[str]:
-    """The options of bubblewrap, to be given over a descriptor: its own command line is seen from inside."""
-    options = [
-        *_namespaces(box, seccomp_fd, status_fd),
-        *_skeleton(box),
-        *_bound(box),
-        *("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", box.cwd),
-        *_environment(box),
-    ]
+    """Build bubblewrap's options. They go over a descriptor, because its command line is visible inside."""
+    options = ["--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"]
+    options += ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-net", "--unshare-cgroup-try"]
+    options += ["--hostname", "forgehand", "--new-session", "--cap-drop", "ALL"]
+    options += ["--seccomp", str(seccomp_fd), "--json-status-fd", str(status_fd)]
+    options += ["--die-with-parent"] if box.dies_with_parent else []
+    # We make the folders, because bubblewrap makes missing parents 0700.
+    inside = [path for _, path in box.furniture.read_only]
+    inside += [at.HOME, at.OUT, at.SOCKETS, at.OWN, at.RUNNER, "/var/tmp"]  # noqa: S108
+    made = {str(parent) for path in inside for parent in PurePosixPath(path).parents} - {"/", "/usr"}
+    for folder in sorted(made):
+        options += ["--perms", "0755", "--dir", folder]
+    options += [*_bound(box), "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", box.cwd, *_environment(box)]
     if any("\0" in option for option in options):
-        # The list is cut at NUL bytes: one in a value would begin an option of its author's choice.
+        # The list is cut at NUL bytes: one in a value would let its author add options.
         raise SandboxError("a NUL byte in an environment variable or a path")
     return options
 
 
 def encoded(options: Sequence[str]) -> bytes:
     return b"".join(option.encode("utf-8", "surrogateescape") + b"\0" for option in options)
-
-
-def _namespaces(box: Box, seccomp_fd: int, status_fd: int) -> list[str]:
-    options = ["--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"]
-    options += ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-net", "--unshare-cgroup-try"]
-    options += ["--hostname", "forgehand", "--new-session", "--cap-drop", "ALL"]
-    options += ["--seccomp", str(seccomp_fd), "--json-status-fd", str(status_fd)]
-    return [*options, "--die-with-parent"] if box.dies_with_parent else options
-
-
-def _skeleton(box: Box) -> list[str]:
-    """Folders of our own making: bubblewrap makes missing parents 0700."""
-    inside = [path for _, path in box.furniture.read_only]
-    inside += [at.HOME, at.OUT, at.SOCKETS, at.OWN, at.RUNNER, "/var/tmp"]  # noqa: S108
-    made = sorted({parent for path in inside for parent in _parents(path) if parent != "/usr"})
-    return [option for folder in made for option in ("--perms", "0755", "--dir", folder)]
-
-
-def _parents(path: str) -> list[str]:
-    parts = path.strip("/").split("/")[:-1]
-    return ["/" + "/".join(parts[: count + 1]) for count in range(len(parts))]
 
 
 def _bound(box: Box) -> list[str]:
@@ -122,14 +104,14 @@ def _bound(box: Box) -> list[str]:
         options += ["--ro-bind", source, target]
     for source, target in box.furniture.links:
         options += ["--symlink", source, target]
-    # Last, so that no mount point is ever looked for in a folder in which the agent may have laid a link.
+    # Last, so that bubblewrap never looks for a mount point in a folder where the agent may have put a link.
     options += ["--bind", str(box.folders.temporary), at.TEMPORARY]
     options += ["--bind", str(box.folders.home), at.HOME]
     options += ["--bind", str(box.folders.work), at.WORK]
     options += ["--bind", str(box.folders.out), at.OUT]
     options += ["--ro-bind", str(box.folders.runner), at.RUNNER]
     if box.sockets is not None:
-        # The folder and not its sockets: a host that restarts makes new ones, and they are found again.
+        # Bind the folder, not its sockets: a restarted host makes new ones, which are then visible too.
         options += ["--ro-bind", box.sockets, at.SOCKETS]
     if box.own is not None:
         options += ["--ro-bind", box.own, at.OWN]
@@ -156,7 +138,7 @@ def _environment(box: Box) -> list[str]:
 
 
 def forwarded(box: Box, command: Sequence[str], *, name: str | None = None) -> list[str]:
-    """The command behind the forwarder; with a name, as a launched one with a log and a way in for the host."""
+    """Put a command behind the forwarder; a launched one, which has a name, gets a log and a socket for the host."""
     egress = at.SOCKETS if box.own is None else at.OWN
     found = [box.furniture.python, "-I", "-S", f"{at.RUNNER}/forwarder.py"]
     found += ["--gateway", f"{at.SOCKETS}/{at.GATEWAY_SOCKET}", "--egress", f"{egress}/{at.EGRESS_SOCKET}"]
@@ -167,22 +149,20 @@ def forwarded(box: Box, command: Sequence[str], *, name: str | None = None) -> l
 
 
 def exposure(name: str) -> str:
-    """The file name, in `out`, of the socket through which the host reaches a launched command's ports."""
+    """Name the socket in `out` through which the host reaches a launched command's ports."""
     return f".expose-{name}.sock"
 
 
-OUTPUT_CAP = 1 << 20
 READY_SECONDS = 30.0
 KILL_SECONDS = 10.0
-BLOCK = 1 << 16
 
-# The first process of a box is bubblewrap itself, and its environment can be read from inside.
+# The first process of a box is bubblewrap itself, and processes inside can read its environment.
 CLEAN = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8"}
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """How boxes are started on this host."""
+    """Starts boxes on this host."""
 
     uid: int | None  # the user to step down to; None when we are an ordinary user already
     limits: BoxLimits
@@ -190,7 +170,7 @@ class Launcher:
 
     @contextmanager
     def _command(self, box: Box, command: Sequence[str], status_fd: int) -> Iterator[tuple[list[str], tuple[int, ...]]]:
-        """The whole argument list, and the descriptors that it names."""
+        """Yield the whole argument list and the descriptors that it names."""
         with _memory("seccomp", self.seccomp) as seccomp_fd:
             options = arguments(box, seccomp_fd=seccomp_fd, status_fd=status_fd)
             with _memory("args", encoded(options)) as args_fd:
@@ -198,7 +178,7 @@ class Launcher:
                 yield [*steps, "bwrap", "--args", str(args_fd), "--", *command], (seccomp_fd, args_fd, status_fd)
 
     async def run(self, box: Box, command: Sequence[str], *, stdin: bytes, timeout: float) -> ExecResult:
-        """To its end or its time-out, whichever comes first; nothing of it is left in either case."""
+        """Run a command until its end or its time-out; no process of it is left in either case."""
         with _memory("status", b"") as status_fd:
             with self._command(box, command, status_fd) as (argv, descriptors):
                 process = await _start(argv, descriptors)
@@ -208,10 +188,10 @@ class Launcher:
                 await _end(process, status_fd)
 
     def spawn(self, box: Box, command: Sequence[str], status_fd: int) -> None:
-        """Blocks until the command says that it is ready; raises with bubblewrap's words when there was no box.
+        """Start a command and block until it says "ready" on a pipe; raise bubblewrap's words if there is no box.
 
-        `setsid --fork` gives the box a session of its own and the system's init as parent, so that it neither dies
-        with us nor stays behind as our zombie. The command says "ready" on a pipe that nobody reads afterwards.
+        `setsid --fork` gives the box a separate session and the system's init as parent. So it does not die with us and
+        does not stay as our zombie.
         """
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb", buffering=0) as answer:
@@ -238,7 +218,7 @@ class Launcher:
 
 
 def _read_until_ready(descriptor: int) -> bytes | None:
-    """None when the command was started, else what was said instead."""
+    """Return None if the command was started, else the words that came instead."""
     said, deadline = b"", time.monotonic() + READY_SECONDS
     while (left := deadline - time.monotonic()) > 0:
         ready, _, _ = select.select([descriptor], [], [], left)
@@ -268,10 +248,8 @@ async def _start(argv: Sequence[str], descriptors: Sequence[int]) -> asyncio.sub
 
 
 async def _finish(process: asyncio.subprocess.Process, stdin: bytes, timeout: float, status_fd: int) -> ExecResult:
-    assert process.stdout is not None
-    assert process.stderr is not None
-    feeding = asyncio.create_task(_feed(process, stdin))
-    out, err = _Capped(), _Capped()
+    feeding = asyncio.create_task(feed(process, stdin))
+    out, err = Capped(), Capped()
     timed_out = False
     try:
         async with asyncio.timeout(timeout):
@@ -291,30 +269,8 @@ async def _finish(process: asyncio.subprocess.Process, stdin: bytes, timeout: fl
     return ExecResult(code, bytes(out.data), bytes(err.data), timed_out, out.truncated or err.truncated)
 
 
-async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
-    assert process.stdin is not None
-    with contextlib.suppress(OSError):
-        process.stdin.write(data)
-        await process.stdin.drain()
-    process.stdin.close()
-
-
-class _Capped:
-    """Keeps the first bytes of a stream and reads the rest away, so that the writer is not held up."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.truncated = False
-
-    async def take(self, stream: asyncio.StreamReader) -> None:
-        while block := await stream.read(BLOCK):
-            room = OUTPUT_CAP - len(self.data)
-            self.data += block[:room]
-            self.truncated = self.truncated or len(block) > room
-
-
 async def _end(process: asyncio.subprocess.Process, status_fd: int) -> None:
-    """Kills what is left of the box and waits for it: with its inner init the kernel ends the whole namespace."""
+    """Kill what is left of the box and wait: when its inner init dies, the kernel ends the whole namespace."""
     status = BoxStatus.read(status_fd)
     if status.init is not None:
         with contextlib.suppress(OSError):
@@ -325,15 +281,15 @@ async def _end(process: asyncio.subprocess.Process, status_fd: int) -> None:
                     await asyncio.to_thread(wait_dead, pidfd, KILL_SECONDS)
             finally:
                 os.close(pidfd)
-    # Also closes pipes that were not read to their end (wait() would wait for them) and kills the outer process,
-    # after which --die-with-parent ends a box whose init was not known yet.
+    # This also closes pipes that were not read to their end (wait() would wait for them) and kills the outer process;
+    # then --die-with-parent ends a box whose init was not known yet.
     process._transport.close()  # type: ignore[attr-defined]
     await process.wait()
 
 
 @dataclass(frozen=True)
 class BoxStatus:
-    """What bubblewrap says of itself, as lines of JSON on its status descriptor."""
+    """Bubblewrap's report: lines of JSON on its status descriptor."""
 
     init: int | None = None  # the process id of the box's first process, as we see it
     namespace: int | None = None
@@ -341,7 +297,7 @@ class BoxStatus:
 
     @classmethod
     def read(cls, descriptor: int) -> BoxStatus:
-        """The first word counts: it was said before anything ran inside."""
+        """Read the report. The first value of a key counts: bubblewrap wrote it before anything ran inside."""
         found: dict[str, int] = {}
         for line in os.pread(descriptor, BLOCK, 0).splitlines():
             with contextlib.suppress(ValueError):  # a line that is being written
@@ -350,7 +306,7 @@ class BoxStatus:
 
 
 def failure(said: bytes | bytearray) -> SandboxError:
-    """Bubblewrap's last words as an error of ours."""
+    """Turn bubblewrap's last words into one of our errors."""
     text = bytes(said[-2000:]).decode("utf-8", "replace").strip()
     last = text.splitlines()[-1] if text else "no reason was given"
     if "Can't chdir" in last:
@@ -370,7 +326,7 @@ def _memory(name: str, data: bytes) -> Iterator[int]:
 
 
 def _ceilings() -> dict[str, int]:
-    """Our own hard limits, over which nobody but root with a further capability could go."""
+    """Return our own hard limits; only root with another capability could exceed them."""
     names = {
         "nproc": resource.RLIMIT_NPROC,
         "fsize": resource.RLIMIT_FSIZE,

@@ -1,4 +1,4 @@
-"""Whether this host really isolates: a real box tries to get out, and what it found is judged here."""
+"""Proves that this host isolates: a real box tries to get out, and we judge its report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sandbox.local.launcher import CLEAN, Box, Launcher
 
 SECONDS = 30.0
 
-# Runs inside. The address tried with connect() is one that documentation reserves; AF_VSOCK is only asked for.
+# Runs inside. connect() tries an address that is reserved for documentation; AF_VSOCK is only opened.
 SCRIPT = """
 import json, os, socket
 def attempt(work):
@@ -41,7 +41,7 @@ _CONTAINER = (
     "user that is not root."
 )
 
-# Bubblewrap's words, and what helps.
+# Bubblewrap's words, and the advice for each.
 _CURES: tuple[tuple[str, str], ...] = (
     ("setting up uid map", "AppArmor forbids user namespaces: load a profile for bwrap that allows `userns`."),
     ("RTM_NEWADDR", "AppArmor forbids user namespaces: load a profile for bwrap that allows `userns`."),
@@ -56,19 +56,19 @@ _CURES: tuple[tuple[str, str], ...] = (
 
 
 def cure(said: str) -> str:
-    """A sentence that says what to do about a box that could not be made."""
-    found = [advice for words, advice in _CURES if words in said]
-    return found[0] if found else "Run `bwrap --unshare-all --ro-bind / / true` by hand to see more."
+    """Say what to do about a box that could not be made."""
+    otherwise = "Run `bwrap --unshare-all --ro-bind / / true` by hand to see more."
+    return next((advice for words, advice in _CURES if words in said), otherwise)
 
 
 def missing_programs() -> list[str]:
-    """Names of programs that boxes are started with and that this host lacks."""
+    """List the programs that boxes need and this host lacks."""
     wanted = ("bwrap", "setpriv", "prlimit", "choom", "setsid")
     return [name for name in wanted if shutil.which(name, path=CLEAN["PATH"]) is None]
 
 
 def judge(found: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a box that reported this; empty when it holds."""
+    """List what is wrong with a box that reported this; empty if it isolates."""
     wrong = []
     if found["core_pattern"] is None:
         wrong.append("kernel settings under /proc/sys can be written from inside")
@@ -86,7 +86,7 @@ def judge(found: Mapping[str, Any]) -> list[str]:
 
 
 async def check(launcher: Launcher, box: Box) -> None:
-    """Raises IsolationMissing, with a cure, unless a real box holds."""
+    """Raise IsolationMissing, with advice, unless a real box isolates."""
     try:
         result = await launcher.run(box, [box.furniture.python, "-I", "-S", "-c", SCRIPT], stdin=b"", timeout=SECONDS)
     except SandboxError as error:

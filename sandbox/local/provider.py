@@ -1,4 +1,4 @@
-"""Creates local environments and finds them again: by folders under one root, each with a user of its own."""
+"""Creates local environments and finds them again by folders under one root, each with a separate user."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ PROBE_UID = 61000
 
 @dataclass(frozen=True)
 class _Ready:
-    """What the start found out."""
-
     furniture: Furniture
     filter: bytes
 
@@ -59,16 +57,16 @@ class LocalProvider:
 
     @property
     def sockets(self) -> Path:
-        """Where the host listens as gateway.sock and egress.sock (mode 0666: the folder is what guards them)."""
+        """Folder of the host's gateway.sock and egress.sock (mode 0666, because the folder guards them)."""
         return self._base.sockets
 
     @property
     def ways(self) -> Path:
-        """Where the host listens as KEY/egress.sock for an environment that may reach more than the others."""
+        """Folder of the host's KEY/egress.sock for environments with hosts of their own."""
         return self._base.ways
 
     def admits(self, uid: int) -> bool:
-        """Whether a peer on our sockets may be an environment: where we are root, each has a user out of our range."""
+        """Decide whether a peer on our sockets may be an environment. If we are root, each has a user of our range."""
         return FIRST_UID <= uid <= LAST_UID if os.geteuid() == 0 else uid == os.geteuid()
 
     async def start(self) -> None:
@@ -86,12 +84,8 @@ class LocalProvider:
 
     async def find(self, labels: Mapping[str, str]) -> list[EnvironmentPrimitives]:
         ready = await self._prepared()
-        found: list[EnvironmentPrimitives] = []
-        for key in await asyncio.to_thread(self._base.environment_ids):
-            spec = self._spec(key)
-            if spec is not None and labels.items() <= spec["labels"].items():
-                found.append(self._environment(key, spec["uid"], ready))
-        return found
+        specs = await asyncio.to_thread(self._specs, labels)
+        return [self._environment(key, spec["uid"], ready) for key, spec in specs]
 
     async def overview(self, labels: Mapping[str, str]) -> list[EnvironmentOverview]:
         return await asyncio.to_thread(self._overview, labels)
@@ -105,7 +99,7 @@ class LocalProvider:
         return self._environment(environment_id, spec["uid"], ready)
 
     async def rest(self, environment_id: str) -> None:
-        """Files only: a box that was kept is a folder, and the next command in it begins a new one."""
+        """End its processes. Its folders are all that is left; the next command starts a new box."""
         await (await self.attach(environment_id)).still()
 
     async def leases(self, environment_id: str) -> list[Lease]:
@@ -141,7 +135,7 @@ class LocalProvider:
             raise IsolationMissing(f"The tools for sessions cannot be laid out: {error.strerror}.") from None
 
     async def _probe(self, ready: _Ready) -> None:
-        """In an environment of its own that has no spec, so that nobody finds it."""
+        """Check isolation in a temporary environment, which has no spec, so that no search finds it."""
         folders = self._base.folders(f"probe-{secrets.token_hex(8)}")
         uid = PROBE_UID if os.geteuid() == 0 else None
         launcher = Launcher(uid, self._limits, ready.filter)
@@ -163,7 +157,7 @@ class LocalProvider:
         return found
 
     def _settle(self, key: str, spec: EnvironmentSpec) -> int | None:
-        """Folders and spec of the key's environment; the spec comes last, so that a half-made one is made again."""
+        """Make the environment's folders, then its spec, so that a half-made one is made again."""
         folders = self._base.folders(key)
         with self._locked():
             known = self._spec(key)
@@ -173,33 +167,24 @@ class LocalProvider:
                 at.make_own(folders, uid)
             if known is None:
                 now = time.time()
-                write_json(
-                    folders.spec,
-                    {
-                        "labels": dict(spec.labels),
-                        "public_repository": spec.public_repository,
-                        "uid": uid,
-                        "created_at": now,
-                        "expires_at": now + spec.lifetime_seconds,
-                    },
-                )
+                found: dict[str, object] = {"labels": dict(spec.labels), "public_repository": spec.public_repository}
+                found |= {"uid": uid, "created_at": now, "expires_at": now + spec.lifetime_seconds}
+                write_json(folders.spec, found)
         return uid
 
     def _overview(self, labels: Mapping[str, str]) -> list[EnvironmentOverview]:
         found: list[EnvironmentOverview] = []
-        for key in self._base.environment_ids():
-            spec = self._spec(key)
-            if spec is not None and labels.items() <= spec["labels"].items():
-                frozen = are_frozen(self._base.folders(key).home)
-                state = EnvironmentState.PAUSED if frozen else EnvironmentState.RUNNING
-                found.append(EnvironmentOverview(key, "local", state, spec["labels"], spec["created_at"]))
+        for key, spec in self._specs(labels):
+            frozen = are_frozen(self._base.folders(key).home)
+            state = EnvironmentState.PAUSED if frozen else EnvironmentState.RUNNING
+            found.append(EnvironmentOverview(key, "local", state, spec["labels"], spec["created_at"]))
         return found
 
     def _free_uid(self, key: str) -> int | None:
-        """Foreseeable from the key, unless another environment under this root has it."""
+        """Derive a user from the key; take the next one if another environment under this root has it."""
         if os.geteuid() != 0:
             return None
-        taken = {spec["uid"] for other in self._base.environment_ids() if (spec := self._spec(other))}
+        taken = {spec["uid"] for _, spec in self._specs({})}
         count = LAST_UID - FIRST_UID + 1
         first = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % count
         for step in range(count):
@@ -207,6 +192,10 @@ class LocalProvider:
             if uid not in taken:
                 return uid
         raise EnvironmentBusy("every user for environments is taken: end some of them")
+
+    def _specs(self, labels: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
+        found = ((key, self._spec(key)) for key in self._base.environment_ids())
+        return [(key, spec) for key, spec in found if spec and labels.items() <= spec["labels"].items()]
 
     def _spec(self, key: str) -> dict[str, Any] | None:
         try:
@@ -217,7 +206,7 @@ class LocalProvider:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Between processes too: two must not give one user to two environments."""
+        """Lock between processes too, so that two of them never give one user to two environments."""
         descriptor = os.open(self._base.path / "state" / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

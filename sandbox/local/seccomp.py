@@ -1,6 +1,6 @@
-"""The system call filter of a box as raw BPF, for x86_64 and aarch64, with nothing but the standard library.
+"""Builds the system call filter of a box as raw BPF, for x86_64 and aarch64.
 
-It closes what namespaces leave open: address families that no network namespace confines (AF_VSOCK reaches the
+It closes what namespaces leave open: address families that network namespaces do not confine (AF_VSOCK reaches the
 hypervisor), nested user namespaces, kernel interfaces with a long record of holes, and typing into a terminal.
 """
 
@@ -105,23 +105,12 @@ def _when_equal(value: int, then: Sequence[Instruction]) -> list[Instruction]:
     return [(_EQUAL, 0, len(then), value), *then]
 
 
-def _socket_rule() -> list[Instruction]:
-    allowed = [step for family in ALLOWED_FAMILIES for step in _when_equal(family, [(_RETURN, 0, 0, _ALLOW)])]
-    return [(_LOAD, 0, 0, _FIRST), *allowed, _refuse(EAFNOSUPPORT)]
-
-
-def _ioctl_rule() -> list[Instruction]:
-    refused = [step for command in DENIED_IOCTLS for step in _when_equal(command, [_refuse(EPERM)])]
-    return [(_LOAD, 0, 0, _SECOND), *refused, (_RETURN, 0, 0, _ALLOW)]
-
-
-def _clone_rule() -> list[Instruction]:
-    return [(_LOAD, 0, 0, _FIRST), (_ANY_BIT, 0, 1, NEW_NAMESPACES), _refuse(EPERM), (_RETURN, 0, 0, _ALLOW)]
-
-
 def program(machine: str) -> list[Instruction]:
-    """The filter's instructions; KeyError for a machine without a table."""
+    """Return the filter's instructions; KeyError for a machine without a table."""
     arch = ARCHITECTURES[machine]
+    allow = (_RETURN, 0, 0, _ALLOW)
+    families = [step for family in ALLOWED_FAMILIES for step in _when_equal(family, [allow])]
+    ioctls = [step for command in DENIED_IOCTLS for step in _when_equal(command, [_refuse(EPERM)])]
     steps: list[Instruction] = [
         (_LOAD, 0, 0, _ARCHITECTURE),
         (_EQUAL, 1, 0, arch.audit),
@@ -130,16 +119,17 @@ def program(machine: str) -> list[Instruction]:
     ]
     if arch.has_x32:
         steps += [(_AT_LEAST, 0, 1, _X32_BIT), _refuse(ENOSYS)]
-    steps += _when_equal(arch.socket, _socket_rule())
-    steps += _when_equal(arch.ioctl, _ioctl_rule())
-    steps += _when_equal(arch.clone, _clone_rule())
-    # Its flags lie in memory, where a filter cannot look; libc falls back to clone() on ENOSYS.
+    steps += _when_equal(arch.socket, [(_LOAD, 0, 0, _FIRST), *families, _refuse(EAFNOSUPPORT)])
+    steps += _when_equal(arch.ioctl, [(_LOAD, 0, 0, _SECOND), *ioctls, allow])
+    cloning = [(_LOAD, 0, 0, _FIRST), (_ANY_BIT, 0, 1, NEW_NAMESPACES), _refuse(EPERM), allow]
+    steps += _when_equal(arch.clone, cloning)
+    # Its flags are in memory, where a filter cannot look; libc falls back to clone() on ENOSYS.
     steps += _when_equal(arch.clone3, [_refuse(ENOSYS)])
     for number in arch.denied:
         steps += _when_equal(number, [_refuse(EPERM)])
-    return [*steps, (_RETURN, 0, 0, _ALLOW)]
+    return [*steps, allow]
 
 
 def compiled(machine: str) -> bytes:
-    """The program as bubblewrap's `--seccomp` reads it: an array of struct sock_filter."""
+    """Encode the program for bubblewrap's `--seccomp`: an array of struct sock_filter."""
     return b"".join(struct.pack("=HBBI", *step) for step in program(machine))

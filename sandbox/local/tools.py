@@ -1,7 +1,8 @@
-"""What a box shows of the host, read-only: the agent's binary, interpreters, certificates, a few files of /etc."""
+"""Prepares what a box shows of the host, read-only: the agent's binary, interpreters, certificates, some of /etc."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -20,13 +21,13 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SECRET_NAMES = frozenset(
     (".ssh", ".aws", ".gnupg", ".config", ".docker", ".kube", ".azure", ".netrc", ".git-credentials", ".claude")
 )
-KEPT_BINARIES = 3  # another process of ours may still start boxes with the one before
+KEPT_BINARIES = 3  # another process of ours may still start boxes with an older one
 
 _TOO_BROAD = frozenset(
     Path("/", name) for name in ("", "home", "root", "etc", "var", "proc", "sys", "dev", "run", "tmp", "srv")
 )
 
-# Written once and bound from disk: four descriptors fewer in every box.
+# Written once and bound from disk, which saves four descriptors per box.
 _ETC: Mapping[str, str] = {
     "passwd": f"root:x:0:0:root:/root:/usr/sbin/nologin\nagent:x:1000:1000::{HOME}:/bin/sh\n"
     "nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n",
@@ -36,7 +37,7 @@ _ETC: Mapping[str, str] = {
     "resolv.conf": "",
 }
 
-# Bound one by one: their folders also hold private keys.
+# Bound one by one, because their folders also hold private keys.
 _ETC_OF_HOST = (
     "ssl/certs",
     "ssl/openssl.cnf",
@@ -62,7 +63,7 @@ _ETC_OF_HOST = (
 
 @dataclass(frozen=True)
 class Furniture:
-    """Ready to be bound: (host path, path inside) pairs, links, and where the programs are found."""
+    """Pairs to bind (host path, path inside), links, and the places of programs inside."""
 
     read_only: tuple[tuple[str, str], ...]
     links: tuple[tuple[str, str], ...]
@@ -72,7 +73,7 @@ class Furniture:
 
 
 def furnish(base: EnvironmentsFolder, agent: Path, extra: Sequence[Path]) -> Furniture:
-    """Slow the first time (the binary is hashed and perhaps copied); raises IsolationMissing with a cure."""
+    """Prepare everything; IsolationMissing says what to do. Slow the first time, when it hashes the agent's binary."""
     prefixes = [check_prefix(prefix, base) for prefix in extra]
     python, base_prefix = _python()
     if base_prefix is not None:
@@ -81,13 +82,16 @@ def furnish(base: EnvironmentsFolder, agent: Path, extra: Sequence[Path]) -> Fur
     shown = [*roots, *_etc(base), (str(_agent(base, agent)), AGENT)]
     shown += [(str(prefix), str(prefix)) for prefix in dict.fromkeys(prefixes)]
     folders = [str(prefix / "bin") for prefix in prefixes if (prefix / "bin").is_dir()]
-    # What the agent installs for itself comes last: it must not stand before the system's own programs.
+    # Programs that the agent installs come last, so that they do not replace the system's.
     path = ":".join([*folders, SYSTEM_PATH, f"{HOME}/.local/bin"])
-    return Furniture(tuple(shown), tuple(links), path, python, _git())
+    git = shutil.which("git", path=SYSTEM_PATH)
+    if git is None:
+        raise IsolationMissing("git is not installed in /usr/bin or /usr/local/bin: install the git package.")
+    return Furniture(tuple(shown), tuple(links), path, python, git)
 
 
 def check_prefix(prefix: Path, base: EnvironmentsFolder) -> Path:
-    """A folder of tools that may be shown inside, or IsolationMissing saying why not."""
+    """Return a folder of tools if it may be shown inside; else IsolationMissing says why not."""
     found = Path(os.path.realpath(prefix))
     why = None
     if not found.is_dir():
@@ -121,15 +125,8 @@ def _python() -> tuple[str, Path | None]:
     return str(binary), prefix
 
 
-def _git() -> str:
-    found = shutil.which("git", path=SYSTEM_PATH)
-    if found is None:
-        raise IsolationMissing("git is not installed in /usr/bin or /usr/local/bin: install the git package.")
-    return found
-
-
 def _system_roots() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """/usr, and the old roots either as links into it or as folders of their own."""
+    """List the system's folders to show, and the old roots that are links into /usr."""
     shown, links = [("/usr", "/usr")], []
     for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
         root = Path(name)
@@ -147,16 +144,12 @@ def _etc(base: EnvironmentsFolder) -> list[tuple[str, str]]:
     for name, text in _ETC.items():
         (folder / name).write_text(text, encoding="utf-8")
         (folder / name).chmod(0o644)
-    shown = [(str(folder / name), f"/etc/{name}") for name in _ETC]
-    for name in _ETC_OF_HOST:
-        path = Path("/etc") / name
-        if path.exists():
-            shown.append((str(path), str(path)))
-    return shown
+    of_host = [str(path) for name in _ETC_OF_HOST if (path := Path("/etc", name)).exists()]
+    return [*((str(folder / name), f"/etc/{name}") for name in _ETC), *zip(of_host, of_host, strict=True)]
 
 
 def _agent(base: EnvironmentsFolder, source: Path) -> Path:
-    """The binary under a name that carries its hash, linked or copied once; a changed source gets a new name."""
+    """Link or copy the binary once, under a name that contains its hash."""
     try:
         about = source.stat()
     except OSError as error:
@@ -165,8 +158,11 @@ def _agent(base: EnvironmentsFolder, source: Path) -> Path:
     known = _read_index(index)
     key = f"{about.st_dev}:{about.st_ino}:{about.st_mtime_ns}:{about.st_size}"
     name = known.get(key)
-    if name is not None and _is_ours(base.tools / name, about.st_size):
-        return base.tools / name
+    with contextlib.suppress(OSError):
+        if name is not None:
+            kept = (base.tools / name).lstat()
+            if stat.S_ISREG(kept.st_mode) and kept.st_size == about.st_size and kept.st_mode & 0o005 == 0o005:
+                return base.tools / name
     target = _take(base.tools, source)
     known[key] = target.name
     for old in list(known)[:-KEPT_BINARIES]:
@@ -187,19 +183,11 @@ def _read_index(index: Path) -> dict[str, str]:
     return found if isinstance(found, dict) else {}
 
 
-def _is_ours(path: Path, size: int) -> bool:
-    try:
-        about = path.lstat()
-    except OSError:
-        return False
-    return stat.S_ISREG(about.st_mode) and about.st_size == size and about.st_mode & 0o005 == 0o005
-
-
 def _take(folder: Path, source: Path) -> Path:
     partial = folder / f".partial-{os.getpid()}"
     partial.unlink(missing_ok=True)
     try:
-        # Only a binary that we own and others can run already: a link shares owner and mode with its source.
+        # Link only a binary that we own and others can already run, because a link shares owner and mode.
         if source.stat().st_uid != os.geteuid() or source.stat().st_mode & 0o027 != 0o005:
             raise PermissionError
         os.link(os.path.realpath(source), partial)

@@ -1,4 +1,4 @@
-"""Runs the agent once for a turn: takes the turn's lock, keeps the agent, and leaves how it ended in `exit.json`."""
+"""Runs the agent once for a turn: takes the turn's lock, supervises the agent, and writes `exit.json` at its end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     try:
         (folder / "lock").mkdir()
     except FileExistsError:
-        return 0  # somebody runs this turn, or has run it
+        return 0  # another process runs this turn, or has run it
     started = time.monotonic()
     try:
         ending = _run(folder, spec_path)
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
 
 def _run(folder: Path, spec_path: Path) -> dict[str, Any]:
     spec = json.loads(spec_path.read_bytes())
-    spec_path.unlink()  # it holds the turn's token
+    spec_path.unlink()  # it contains the turn's token
     (folder / "stream.jsonl").touch()
     if (folder / "stop").exists():
         return _ending(STOPPED_BEFORE, stopped=True)
@@ -52,23 +52,17 @@ def _run(folder: Path, spec_path: Path) -> dict[str, Any]:
 
 
 def _environment(spec: dict[str, Any]) -> dict[str, str]:
-    """The environment's own, the agent's over it, and the gateway at the port that the forwarder was given."""
+    """Merge the environment's variables, the agent's, and the gateway's address from the forwarder."""
     gateway = os.environ.get(FROM_THE_FORWARDER)
     if not gateway:
-        raise ValueError(f"{FROM_THE_FORWARDER} is not set, so there is no way to the model")
+        raise ValueError(f"{FROM_THE_FORWARDER} is not set, so the model is out of reach")
     merged = {**os.environ, **spec["env"], spec["gateway_variable"]: gateway.rstrip("/") + spec["gateway_path"]}
     del merged[FROM_THE_FORWARDER]
     return merged
 
 
 def _ending(code: int, *, timed_out: bool = False, stopped: bool = False, error: str = "") -> dict[str, Any]:
-    return {
-        "exit_code": code,
-        "timed_out": timed_out,
-        "stopped": stopped,
-        "duration_seconds": 0.0,
-        "error": error,
-    }
+    return {"exit_code": code, "timed_out": timed_out, "stopped": stopped, "duration_seconds": 0.0, "error": error}
 
 
 if __name__ == "__main__":

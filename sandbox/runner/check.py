@@ -1,11 +1,11 @@
 """Runs one of the repository's own commands (setup, checks) and reports how it ended and its last words.
 
-Where `log` names a file, all that it prints goes there, as far as a file may be long; where `commit` names one, files
-that are no longer as it has them are told.
+`log` names a file for its whole output, under a cap. With `commit`, the report lists files that differ from it then.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -27,9 +27,13 @@ def main() -> int:
 
 
 def check(spec: dict[str, Any]) -> dict[str, Any]:
-    log = _log(spec.get("log"))
+    log: CappedFile | None = None
+    with contextlib.suppress(OSError):  # the command runs even if its output cannot be kept
+        log = CappedFile(Path(spec["log"]), LOG_HEAD, LOG_TAIL) if spec.get("log") else None
+    # People write these commands for bash, as they do in CI.
+    shell = next((bash for bash in ("/bin/bash", "/usr/bin/bash") if os.access(bash, os.X_OK)), "/bin/sh")
     done = processes.run(
-        [*_shell(), spec["command"]],
+        [shell, "-c", spec["command"]],
         cwd=spec["cwd"],
         env=os.environ,
         limits=processes.CommandLimits(spec["timeout_seconds"], spec["tail_bytes"], log.add if log else None),
@@ -47,7 +51,7 @@ def check(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _changed(spec: dict[str, Any]) -> list[str]:
-    """Files that are not, or no longer, as the named commit has them; none where that cannot be told."""
+    """List files that differ from the named commit; none if git cannot tell."""
     if not spec.get("commit"):
         return []
     work = Path(spec["work"])
@@ -58,22 +62,6 @@ def _changed(spec: dict[str, Any]) -> list[str]:
     except (CheckoutGitFailed, OSError):
         return []
     return [path.encode("utf-8", "replace").decode() for path in found[:MOST_CHANGED]]
-
-
-def _log(path: str | None) -> CappedFile | None:
-    """That it cannot be kept is no reason not to run the command."""
-    try:
-        return CappedFile(Path(path), LOG_HEAD, LOG_TAIL) if path else None
-    except OSError:
-        return None
-
-
-def _shell() -> list[str]:
-    """People write these commands for bash, as they do in CI."""
-    for bash in ("/bin/bash", "/usr/bin/bash"):
-        if os.access(bash, os.X_OK):
-            return [bash, "-c"]
-    return ["/bin/sh", "-c"]
 
 
 if __name__ == "__main__":

@@ -13,26 +13,23 @@ from .repository import Checkout, CheckoutGitFailed, CheckoutGitTimedOut, create
 
 REF = "refs/forgehand/work"
 SUBJECTS = 50
-MOST_LEFT_OUT = 20  # paths that are named
+MOST_LEFT_OUT = 20  # paths that the answer names
 GENTLY = 15
 
 
 def main() -> int:
-    spec = documents.read_stdin()
-    try:
-        documents.answer({"ok": True, **collect(spec)})
-    except (CheckoutGitFailed, OSError) as error:
-        documents.answer({"ok": False, "error": str(error)})
-        return 1
-    return 0
+    return documents.serve(collect, CheckoutGitFailed)
 
 
 def collect(spec: dict[str, Any]) -> dict[str, Any]:
-    """From the agent's own repository; where that is ruined, from the pack that the checkout was made of."""
+    """Bundle from the agent's own repository or, if that is ruined, from the pack behind the checkout."""
     work, folder = Path(spec["work"]), Path(spec["out"])
-    _make_way(folder)
+    if folder.is_symlink() or not folder.is_dir():  # the agent replaced it
+        folder.unlink(missing_ok=True)
+        folder.mkdir(parents=True)
+    folder.chmod(0o700)  # the agent may have closed it
     scratch = folder / "collecting"
-    remove(scratch)  # of a collect that was killed: a left-over lock would stop us for good
+    remove(scratch)  # left by a collect that was killed; its lock would block us for good
     scratch.mkdir(parents=True)
     if spec.get("gently"):
         os.nice(GENTLY)
@@ -50,16 +47,8 @@ def collect(spec: dict[str, Any]) -> dict[str, Any]:
         remove(scratch)
 
 
-def _make_way(folder: Path) -> None:
-    """The agent may have put a file or a link in the place of its turn's folder, or closed it: the work comes home."""
-    if folder.is_symlink() or not folder.is_dir():
-        folder.unlink(missing_ok=True)
-        folder.mkdir(parents=True)
-    folder.chmod(0o700)
-
-
 def _from_pack(spec: dict[str, Any], scratch: Path) -> dict[str, Any]:
-    """Also without the agent's filters, one of which may be what failed."""
+    """Bundle from the pack. This also avoids the agent's filters, one of which may have failed."""
     state = Path(spec["state"])
     spare = Checkout(spec["git"], scratch / "spare.git", Path(spec["work"]), seconds=spec["timeout_seconds"] / 2)
     base = json.loads((state / "base.json").read_text(encoding="utf-8"))
@@ -74,25 +63,20 @@ def _snapshot(repository: Checkout, scratch: Path, base: str, *, start: str) -> 
     left_out = _add_all(repository)
     tree = repository("write-tree")
     subjects = _subjects(repository, base)
+    found = {"tree": tree, "subjects": subjects, "left_out": left_out}
     if tree == repository("rev-parse", "--verify", f"{base}^{{tree}}"):
-        nothing = {"changed": False, "tree": tree, "bundle": None, "size": 0}
-        return {**nothing, "subjects": subjects, "left_out": left_out}
+        return {**found, "changed": False, "bundle": None, "size": 0}
     remove(repository.git_dir / f"{REF}.lock")
     repository("update-ref", REF, repository("commit-tree", tree, "-p", base, "-m", "work"))
-    bundle = _bundle(repository, scratch, base)
-    return {
-        "changed": True,
-        "tree": tree,
-        "subjects": subjects,
-        "bundle": str(bundle),
-        "size": bundle.stat().st_size,
-        "left_out": left_out,
-    }
+    made, bundle = scratch / f"{repository.git_dir.name}.bundle", scratch.parent / "work.bundle"
+    repository("bundle", "create", "--quiet", str(made), REF, f"^{base}")
+    made.replace(bundle)
+    return {**found, "changed": True, "bundle": str(bundle), "size": bundle.stat().st_size}
 
 
 def _add_all(repository: Checkout) -> list[str]:
-    """A path that git does not take (unreadable, an empty repository, `git~1/x`) must not keep the others from coming
-    home; which ones those are is said."""
+    """Add everything to the index. Return the paths that git refuses (unreadable, an empty repository, `git~1/x`);
+    the others still come home."""
     try:
         repository("add", "--all", "--", ".")
     except CheckoutGitTimedOut:
@@ -106,19 +90,12 @@ def _add_all(repository: Checkout) -> list[str]:
 
 
 def _subjects(repository: Checkout, base: str) -> list[str]:
-    """Of the agent's own commits: only to word ours, so that a history that cannot be read is no obstacle."""
+    """Return the subjects of the agent's own commits, which only help to word ours; none if git cannot read them."""
     try:
         said = repository("log", f"--max-count={SUBJECTS}", "--format=%<(300,trunc)%s", f"{base}..HEAD", "--")
     except CheckoutGitFailed:
         return []
     return [line.strip() for line in said.splitlines() if line.strip()]
-
-
-def _bundle(repository: Checkout, scratch: Path, base: str) -> Path:
-    made, bundle = scratch / f"{repository.git_dir.name}.bundle", scratch.parent / "work.bundle"
-    repository("bundle", "create", "--quiet", str(made), REF, f"^{base}")
-    made.replace(bundle)
-    return bundle
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""The runner's JSON: a spec in, one line out, small files written whole or not at all."""
+"""Handles the runner's JSON: a spec on stdin, an answer of one line, small files written whole or not at all."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,19 @@ def answer(document: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def serve(work: Callable[[dict[str, Any]], dict[str, Any]], *errors: type[Exception]) -> int:
+    """Answer the spec with the result of `work`, or with its error."""
+    spec = read_stdin()
+    expected: tuple[type[Exception], ...] = (OSError, *errors)
+    try:
+        answer({"ok": True, **work(spec)})
+    except expected as error:
+        answer({"ok": False, "error": str(error)})
+        return 1
+    return 0
+
+
 def write_atomically(path: Path, document: dict[str, Any]) -> None:
-    """A reader sees the old file or the new one, never half of it."""
     scratch = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     with scratch.open("w", encoding="utf-8") as file:
         json.dump(document, file)

@@ -1,7 +1,7 @@
-"""The process table (Linux): who lives, who descends from whom, and how many processes are stopped or ended together.
+"""Reads the process table (Linux), and stops or ends many processes together.
 
-By hand and not through psutil: this runs inside too, where there is the standard library alone, and psutil knows
-neither a signal that is pending nor a start time that outlives a change of the clock.
+It does not use psutil: this also runs inside, where only the standard library exists. And psutil shows no pending
+signals, and its start times move when the clock is changed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 FREEZE_SECONDS = 5.0
 _LOOK_SECONDS = 0.002
-_QUIET_LOOKS = 2  # without anything that moves: what was forked during a look is met in the next
+_QUIET_LOOKS = 2  # looks in which no process moves; the second finds processes forked during the first
 _STOP = 1 << (signal.SIGSTOP - 1)
 _AT_REST = "TtZX"
 _DEAD = ("Z", "X")
 
 
 def adopt_orphans() -> None:
-    """Whatever our children leave behind comes to us, not to init: a tree cannot slip away by a double fork."""
+    """Become the parent of orphans in place of init, so that no tree escapes by a double fork."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -35,7 +35,7 @@ def die_with_parent() -> None:
 
 
 def climb_no_more() -> None:
-    """From here on no program makes its user another one, whatever bits and capabilities its file has."""
+    """Keep programs from changing their user, whatever bits and capabilities their files have."""
     if _prctl(PR_SET_NO_NEW_PRIVS, 1) != 0:
         raise OSError("a command could not be kept from becoming root")
 
@@ -49,17 +49,17 @@ def _prctl(option: int, value: int) -> int:
 
 
 def stat_fields(pid: int) -> list[str]:
-    """/proc/PID/stat from its third field on."""
+    """Return /proc/PID/stat from its third field on."""
     return fields_of(Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace"))
 
 
 def fields_of(stat: str) -> list[str]:
-    """The command's name stands in brackets before them and may hold anything, brackets and spaces too."""
+    """Split after the command's name, which is in brackets and may contain brackets and spaces itself."""
     return stat.rpartition(")")[2].split()
 
 
 def born(pid: int) -> str | None:
-    """Tells a process from a later one of the same number; None when there is none (or only its remains)."""
+    """Return a start time, which tells a process from a later one with its number; None if it is dead."""
     with contextlib.suppress(OSError, IndexError):
         fields = stat_fields(pid)
         return None if fields[0] in _DEAD else fields[19]
@@ -67,9 +67,9 @@ def born(pid: int) -> str | None:
 
 
 def living() -> Iterator[tuple[int, list[str]]]:
-    """All numbers, with the fields of their `stat`."""
+    """Yield each living process with the fields of its `stat`."""
     with contextlib.suppress(FileNotFoundError):  # no Linux
-        for name in os.listdir("/proc"):  # noqa: PTH208 - names will do, and there may be thousands
+        for name in os.listdir("/proc"):  # noqa: PTH208 - names are enough, and there may be thousands
             with contextlib.suppress(OSError, IndexError):
                 if name.isdigit() and (fields := stat_fields(int(name)))[0] not in _DEAD:
                     yield int(name), fields
@@ -105,7 +105,7 @@ def kill_group(group: int, number: int = signal.SIGKILL) -> None:
 
 
 def kill(pids: Sequence[int], deadline: float) -> None:
-    """SIGKILL in this order, and wait until they are dead: one that dies has lost all it could be known by before."""
+    """Send SIGKILL in this order and wait for the deaths, because a dying process can no longer be identified."""
     with contextlib.ExitStack() as stack:
         watched = []
         for pid in pids:
@@ -121,7 +121,7 @@ def kill(pids: Sequence[int], deadline: float) -> None:
 
 
 def end(find: Callable[[], Iterable[int]], seconds: float) -> bool:
-    """Kill in the order found, until none is left: a tree that forks while it dies is followed. False: some are."""
+    """Kill in the order found until none is left, even if the tree forks while it dies. False: some are left."""
     deadline = time.monotonic() + seconds
     while left := list(find()):
         if time.monotonic() > deadline:
@@ -131,7 +131,7 @@ def end(find: Callable[[], Iterable[int]], seconds: float) -> bool:
 
 
 def end_descendants(ancestor: int, seconds: float) -> bool:
-    """Our own remains are collected too."""
+    """Kill all descendants; also collect our own dead children."""
     ended = end(lambda: descendants(ancestor), seconds)
     if ancestor == os.getpid():
         reap()
@@ -139,7 +139,7 @@ def end_descendants(ancestor: int, seconds: float) -> bool:
 
 
 def reap(besides: int = 0) -> dict[int, int]:
-    """Collect the children that have ended, with their wait status; not one whose exit code somebody waits for."""
+    """Collect dead children with their wait status; stop at `besides`, whose exit code the caller waits for."""
     found: dict[int, int] = {}
     with contextlib.suppress(ChildProcessError):
         while one := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
@@ -150,37 +150,33 @@ def reap(besides: int = 0) -> dict[int, int]:
 
 
 def wait_dead(pidfd: int, seconds: float) -> bool:
-    """A pidfd becomes readable at death, also for a zombie that nobody waits for."""
+    """Wait for a death: a pidfd then becomes readable, also for an uncollected zombie."""
     poller = select.poll()
     poller.register(pidfd, select.POLLIN)
     return bool(poller.poll(max(0, int(seconds * 1000))))
 
 
 def freeze(find: Callable[[], Iterable[int]], seconds: float = FREEZE_SECONDS) -> None:
-    """SIGSTOP to all that are found, until none of them moves any more."""
+    """Send SIGSTOP to all that are found, until none of them moves any more."""
     deadline = time.monotonic() + seconds
     quiet = 0
     while quiet < _QUIET_LOOKS and time.monotonic() < deadline:
-        moving = [pid for pid in find() if _moves(pid)]
+        states = ((pid, *_state(pid)) for pid in find())
+        # A parent in vfork (state D) takes the signal only when its child is done: never, if the child is stopped.
+        moving = [pid for pid, state, stops in states if state not in _AT_REST and not (stops and state == "D")]
         send(moving, signal.SIGSTOP)
         quiet = 0 if moving else quiet + 1
         time.sleep(_LOOK_SECONDS)
 
 
 def are_still(pids: Sequence[int]) -> bool:
-    """There are some, and each is stopped or dead, or will stop before it does anything."""
+    """Decide whether each is stopped or dead, or will stop before it does anything; False if there are none."""
     states = [_state(pid) for pid in pids]
     return bool(states) and all(stops or state in _AT_REST for state, stops in states)
 
 
-def _moves(pid: int) -> bool:
-    """Who waits for a child of its vfork (state D) takes the signal only afterwards: never, if the child is stopped."""
-    state, stops = _state(pid)
-    return state not in _AT_REST and not (stops and state == "D")
-
-
 def _state(pid: int) -> tuple[str, bool]:
-    """In which state it is, and whether a SIGSTOP waits for it."""
+    """Return a process's state, and whether a SIGSTOP is pending."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,16 +1,15 @@
-"""Gives a command the host's gateway and egress proxy as loopback ports; runs inside, on its own, Python 3.9 or newer.
+"""Gives a command the host's gateway and egress proxy as loopback ports; a script that runs inside.
 
     python3 forwarder.py --gateway SOCKET --egress SOCKET [--denied FILE] [--log FILE] [--expose SOCKET] -- COMMAND...
     (as runner.forwarder) --gateway-url URL --allow HOST,HOST [--denied FILE] [--log FILE] -- COMMAND...
 
-The second form is for machines that share no folder with the host: the gateway is reached over the network (or, with
-`--gateway`, through a socket of the machine's own), and we are the egress proxy ourselves, for the hosts that the
-firewall around the machine lets through.
+The second form is for machines that share no folder with the host. They reach the gateway over the network or, with
+`--gateway`, through a local socket. We are the egress proxy then, for the hosts that the machine's firewall allows.
 
-`--denied` is where hosts are noted that the egress proxy refused.
-`--gateway-strip` takes a path off requests that go to the gateway's URL, where that is the provider's own.
+`--denied` names the file for hosts that the egress proxy refused.
+`--gateway-strip` removes a path from requests to the gateway's URL, if that is the provider's own.
 `--log` sends the command's output to a file and says "ready" on standard output once the command was started.
-`--expose` lets the host reach ports in here: it sends a port and a newline, and gets "+" when somebody listens.
+`--expose` lets the host reach ports in here: it sends a port and a newline, and gets "+" if a process listens there.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import socket
 import sys
 import time
 
-HOLD_SECONDS = 60.0  # how long a connection waits for a host that restarts
+HOLD_SECONDS = 60.0  # how long a connection waits while the host restarts
 RETRY_SECONDS = 0.1
 BLOCK = 1 << 16
 DENIED_BYTES = 1 << 20
@@ -34,7 +33,7 @@ PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signa
 
 
 def parse(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
-    """The options by name and the command; no argparse, whose import costs more than this whole file."""
+    """Return the options by name, and the command. Importing argparse would cost more than this whole file."""
     options: dict[str, str] = {}
     rest = list(arguments)
     while rest and rest[0] != "--":
@@ -48,7 +47,7 @@ def parse(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def connect_once(path: str) -> socket.socket:
-    """A non-blocking connect: on a Unix socket it succeeds or fails at once (a full queue is a failure)."""
+    """Connect without blocking: a Unix socket succeeds or fails at once (a full queue is a failure)."""
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         found.setblocking(False)
@@ -71,18 +70,14 @@ async def connect_held(path: str) -> socket.socket:
 
 
 async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Until the end of one direction, which is passed on while the other direction lives."""
+    """Copy one direction and pass on its end, while the other direction may live on."""
     try:
-        while True:
-            data = await reader.read(BLOCK)
-            if not data:
-                break
+        while data := await reader.read(BLOCK):
             writer.write(data)
             await writer.drain()
         if writer.can_write_eof():
             writer.write_eof()
-    except OSError:
-        # One side was reset: the other must not wait for it.
+    except OSError:  # one side was reset: the other must not wait for it
         writer.transport.abort()
 
 
@@ -102,7 +97,7 @@ async def relay(
 
 
 async def listen(path: str, denied: str | None = None) -> asyncio.Server:
-    """A loopback port whose connections go to the socket at `path`; with `denied`, one of the egress proxy's."""
+    """Open a loopback port for the socket at `path`; `denied` is the log if that is the egress proxy."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -122,7 +117,7 @@ async def overhear(
     far: tuple[asyncio.StreamReader, asyncio.StreamWriter],
     denied: str,
 ) -> None:
-    """Pass on what is asked of the egress proxy and what it first answers; note what it refuses."""
+    """Pass on the request to the egress proxy and its first answer; note a refusal."""
     try:
         asked = await near[0].readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as error:
@@ -138,7 +133,7 @@ async def overhear(
 
 
 def asked_for(head: bytes) -> tuple[str, str]:
-    """Host and port that a proxy is to reach: for a tunnel, or for a page named by its whole address, without TLS."""
+    """Return host and port of a request to a proxy: for a tunnel, or for a page without TLS."""
     method, _, rest = head.split(b"\r\n")[0].decode("latin-1").partition(" ")
     target = rest.split(" ")[0]
     if method != "CONNECT":
@@ -149,7 +144,7 @@ def asked_for(head: bytes) -> tuple[str, str]:
 
 
 def note(path: str | None, host: str, port: str) -> None:
-    """For whoever asks what was blocked; a log that grew large is left as it is."""
+    """Log a refused host, unless the log is full."""
     if path is None or not host:
         return
     with contextlib.suppress(OSError):
@@ -161,10 +156,10 @@ def note(path: str | None, host: str, port: str) -> None:
 
 
 async def ways_out(options: dict[str, str]) -> list[asyncio.Server]:
-    """To the gateway and to the rest of the world."""
+    """Open the ports to the gateway and to the rest of the world."""
     if "egress" in options:
         return [await listen(options["gateway"]), await listen(options["egress"], options.get("denied"))]
-    from . import web  # only where we run as a module of our package
+    from . import web  # works only if we run as a module of our package
 
     if "gateway" in options:
         gateway = await listen(options["gateway"])
@@ -180,7 +175,7 @@ async def listen_exposed(path: str) -> asyncio.Server:
         try:
             port = int(await asyncio.wait_for(reader.readline(), 10))
             far = await asyncio.open_connection("127.0.0.1", port)
-        except (OSError, ValueError, OverflowError, asyncio.TimeoutError):  # noqa: UP041 - two classes before 3.11
+        except (OSError, ValueError, OverflowError, asyncio.TimeoutError):
             writer.transport.abort()
             return
         writer.write(b"+")
@@ -201,19 +196,13 @@ def environment(gateway: int, egress: int) -> dict[str, str]:
 
 
 def redirect(log: str) -> int:
-    """Our standard output and error go to the log from now on; returns the old output."""
+    """Send our standard output and error to the log; return the old output."""
     before = os.dup(1)
     target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
     os.dup2(target, 1)
     os.dup2(target, 2)
     os.close(target)
     return before
-
-
-def say_ready(output: int) -> None:
-    with contextlib.suppress(OSError):  # who launched us may have gone, which must not matter
-        os.write(output, b"ready\n")
-    os.close(output)
 
 
 async def run(options: dict[str, str], command: list[str]) -> int:
@@ -230,14 +219,16 @@ async def run(options: dict[str, str], command: list[str]) -> int:
         return 126 if isinstance(error, PermissionError) else 127
     finally:
         if output is not None:
-            say_ready(output)
+            with contextlib.suppress(OSError):  # the process that launched us may be gone
+                os.write(output, b"ready\n")
+            os.close(output)
     signals.to(process)
     code = await process.wait()
     return code if code >= 0 else 128 - code
 
 
 class ForwarderSignals:
-    """Passes signals on to the command; what comes before it was started is kept for it."""
+    """Passes signals on to the command, and keeps early ones until it has started."""
 
     def __init__(self) -> None:
         self.process: asyncio.subprocess.Process | None = None
@@ -263,8 +254,7 @@ def main() -> None:
     code = asyncio.new_event_loop().run_until_complete(run(options, command))
     sys.stdout.flush()
     sys.stderr.flush()
-    # Open connections and their tasks end with us; an orderly shutdown would wait for them.
-    os._exit(code)
+    os._exit(code)  # ends open connections and their tasks; an orderly shutdown would wait for them
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Tells what lies in the agent's home, and takes away what a turn has laid there: the next one would obey some of it.
+"""Records what is in the agent's home, and removes what a turn added there, because the next turn might obey it.
 
-No file of the agent's is read, and none is believed: the times at which the system saw files change cannot be set.
+It reads and trusts no file of the agent. It compares the times of change, which only the kernel can set.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from . import documents
 from .repository import remove
@@ -23,29 +24,27 @@ CACHES = frozenset(
         "go/pkg",
     }
 )
-"""What package clients keep there, and look at again before they use it; a kept environment is kept for that."""
+"""Caches of package clients, which verify them before use. A kept environment is kept for their sake."""
 
 
 def main() -> int:
-    spec = documents.read_stdin()
+    return documents.serve(_answer)
+
+
+def _answer(spec: dict[str, Any]) -> dict[str, Any]:
     home, known = Path(spec["home"]), spec.get("known")
-    try:
-        names = sorted(name for name in _names(home) if name not in CACHES and name not in spec["own"])
-        if known is None:
-            documents.answer({"ok": True, "home": {_said(name): _digest(home, name) for name in names}})
-            return 0
-        changed = comb(home, names, known)
-        empty(Path(os.environ["TMPDIR"]))
-    except OSError as error:
-        documents.answer({"ok": False, "error": str(error)})
-        return 1
-    documents.answer({"ok": True, "changed": changed})
-    return 0
+    names = sorted({entry.name for entry in home.iterdir()} - CACHES - {*spec["own"]})
+    if known is None:
+        return {"home": {_said(name): _digest(home, name) for name in names}}
+    changed = comb(home, names, known)
+    for entry in os.scandir(os.environ["TMPDIR"]):
+        if entry.stat(follow_symlinks=False).st_uid == os.geteuid():
+            _remove(Path(entry.path))
+    return {"changed": changed}
 
 
 def comb(home: Path, names: list[str], known: dict[str, str]) -> list[str]:
-    """What has come is removed. Returned is what is not as it was, for which there is nothing to put in its place, and
-    what nobody could look into before."""
+    """Remove additions. Return what changed, which we cannot restore, and what was unreadable before."""
     found = {_said(name): _digest(home, name) for name in names if _said(name) in known}
     for name in names:
         if _said(name) not in known:
@@ -53,14 +52,8 @@ def comb(home: Path, names: list[str], known: dict[str, str]) -> list[str]:
     return sorted(name for name, digest in known.items() if not digest or found.get(name) != digest)
 
 
-def empty(folder: Path) -> None:
-    for entry in os.scandir(folder):
-        if entry.stat(follow_symlinks=False).st_uid == os.geteuid():
-            _remove(Path(entry.path))
-
-
 def _remove(path: Path) -> None:
-    """Also folders that their owner has closed to itself."""
+    """Remove a tree, even with folders that their owner has closed to itself."""
     waiting = [path]
     while waiting:
         folder = waiting.pop()
@@ -70,16 +63,12 @@ def _remove(path: Path) -> None:
     remove(path)
 
 
-def _names(folder: Path) -> list[str]:
-    return [entry.name for entry in folder.iterdir()]
-
-
 def _said(name: str) -> str:
     return name.encode("utf-8", "replace").decode()
 
 
 def _digest(home: Path, name: str) -> str:
-    """Which any change of it changes; empty where its owner has closed it to itself."""
+    """Return a digest that changes with any change of the tree; empty if its owner has closed it to itself."""
     found = hashlib.sha256()
     try:
         for path, about in sorted(_entries(home, name)):
@@ -98,9 +87,9 @@ def _entries(home: Path, name: str) -> Iterator[tuple[str, os.stat_result]]:
             continue
         about = os.lstat(home / path)
         if stat.S_ISDIR(about.st_mode):
-            waiting += [f"{path}/{entry}" for entry in _names(home / path)]
+            waiting += [f"{path}/{entry.name}" for entry in (home / path).iterdir()]
             if any(cache.startswith(f"{path}/") for cache in CACHES):
-                continue  # it changes with what is below it
+                continue  # caches below it change it
         yield path, about
 
 

@@ -1,4 +1,4 @@
-"""Messages for the agent's stdin: files in name order, each id once, acknowledged when the pipe has taken them."""
+"""Reads messages for the agent's stdin: in the order of file names, each id once, acknowledged when stdin took them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class InboxMessage(NamedTuple):
 
 
 class Inbox:
-    """`inbox/*.json` hold {"id", "line"}; `delivered/ID` says that the message was given to the agent."""
+    """Messages in `inbox/*.json` ({"id", "line"}); `delivered/ID` says that the agent got one."""
 
     def __init__(self, folder: Path) -> None:
         self._inbox = folder / "inbox"
@@ -29,19 +29,19 @@ class Inbox:
         return any(True for _ in self._unread())
 
     def take(self) -> InboxMessage | None:
-        """The next message that was not taken yet."""
+        """Return the next message that was not taken yet."""
         for path in self._unread():
             self._read.add(path.name)
             message = _parse(path)
             if message and message.id in self._taken:
-                self.acknowledge(message)  # asked again: the first acknowledgement may have failed
+                self.acknowledge(message)  # again, because the first acknowledgement may have failed
             elif message:
                 self._taken.add(message.id)
                 return message
         return None
 
     def acknowledge(self, message: InboxMessage) -> None:
-        with contextlib.suppress(OSError):  # a full disk: the host does not know, and asks again
+        with contextlib.suppress(OSError):  # if the disk is full, the host asks again
             (self._delivered / message.id).touch()
 
     def _unread(self) -> Iterator[Path]:
@@ -51,7 +51,7 @@ class Inbox:
 
 
 def _parse(path: Path) -> InboxMessage | None:
-    """None for a file that is not ours: the host writes whole files only."""
+    """Return None for a file that is not the host's, which writes only whole files."""
     try:
         found = json.loads(path.read_bytes())
         name, line = found["id"], found["line"]

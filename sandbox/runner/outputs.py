@@ -1,4 +1,4 @@
-"""What the agent writes: notices the final lines in its stream, and keeps its stderr under a cap."""
+"""Notices the final lines in the agent's stream, and keeps its stderr under a cap."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOG_TAIL = 64 << 10
 
 
 class FinalLines:
-    """Reads the stream file as it grows and says when a line of the final type has come by."""
+    """Reads the stream file as it grows, and notices lines of the final type."""
 
     def __init__(self, path: Path, final_type: str) -> None:
         self._file = path.open("rb")
@@ -27,14 +27,12 @@ class FinalLines:
 
     def seen(self) -> bool:
         found = False
-        while True:
-            data = self._file.read(READ_SIZE)
-            if not data:
-                return found
+        while data := self._file.read(READ_SIZE):
             *whole, rest = data.split(b"\n")
             for piece in whole:
                 found = self._ends(piece) or found
             self._hold(rest)
+        return found
 
     def close(self) -> None:
         self._file.close()
@@ -52,14 +50,14 @@ class FinalLines:
         return isinstance(document, dict) and document.get("type") == self._type
 
     def _hold(self, piece: bytes) -> None:
-        """A line past the cap is no final line: what is too much of it is forgotten."""
+        """Keep a piece of a line, unless the line is past the cap and so cannot be final."""
         if self._held < LINE_CAP:
             self._parts.append(piece)
         self._held += len(piece)
 
 
 class CappedFile:
-    """Gets the first part of what is written and, at the end, the last."""
+    """A file that gets the first part of the output and, at the end, the last."""
 
     def __init__(self, path: Path, head: int = LOG_HEAD, tail: int = LOG_TAIL) -> None:
         self._file = path.open("wb", buffering=0)
@@ -83,7 +81,7 @@ class CappedFile:
             self._file.close()
 
     def _write(self, data: bytes) -> None:
-        """A full disk costs words of the log, not the run."""
+        """Write to the log; a full disk must not stop the run."""
         with contextlib.suppress(OSError):
             self._file.write(data)
 
@@ -101,7 +99,6 @@ class CappedLog:
         return self._pipe.fileno()
 
     def drain(self) -> None:
-        """Take what is there now."""
         while self.open:
             try:
                 data = os.read(self._pipe.fileno(), 65536)

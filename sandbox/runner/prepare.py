@@ -1,4 +1,4 @@
-"""Makes the checkout: unpacks the pack that the host brought, at one commit, on one branch, without a remote."""
+"""Makes the checkout from the host's pack: at one commit, on one branch, without a remote."""
 
 from __future__ import annotations
 
@@ -13,23 +13,16 @@ from .repository import Checkout, CheckoutGitFailed, add, create, remove
 
 MARKER = "forgehand-prepared"
 MOST_RULES = 1000
-NO_TURN = 0  # of the checkout in a snapshot
+NO_TURN = 0  # the turn of a checkout in a snapshot
 
 
 def main() -> int:
-    spec = documents.read_stdin()
-    try:
-        answer = prepare(spec)
-    except (CheckoutGitFailed, OSError) as error:
-        documents.answer({"ok": False, "error": str(error)})
-        return 1
-    documents.answer({"ok": True, **answer})
-    return 0
+    return documents.serve(prepare, CheckoutGitFailed)
 
 
 def prepare(spec: dict[str, Any]) -> dict[str, bool]:
-    """`already`: this turn's checkout was made before, and what the agent did in it since is left alone. `known`: some
-    checkout was, and nothing that was built in it is taken away."""
+    """Make the checkout, if needed. `already`: this turn's checkout exists with the agent's work in it, so we leave it
+    alone. `known`: there was some checkout, and everything built in it is still there."""
     work, state = Path(spec["work"]), Path(spec["state"])
     for path in spec.get("remove", ()):
         remove(Path(path))
@@ -41,25 +34,25 @@ def prepare(spec: dict[str, Any]) -> dict[str, bool]:
     state.mkdir(parents=True, exist_ok=True)
     remove(state / MARKER)
     repository = Checkout(spec["git"], work / ".git", work, seconds=spec["timeout_seconds"])
-    base = _grown(repository, spec, state, found) if spec["on"] else _made(repository, spec)
+    if spec["on"]:
+        base = _grown(repository, spec, state, found)
+    else:  # remove the whole old .git, because in a kept environment its hooks, filters and settings are the agent's
+        remove(repository.git_dir)
+        create(repository, packs=[Path(spec["pack"])], sha=spec["sha"], shallow=spec["shallow"])
+        base = {"sha": spec["sha"], "shallow": spec["shallow"], "packs": [Path(spec["pack"]).name]}
     _check_out(repository, spec["sha"], spec["branch"])
-    hidden = not spec["on"] and _clear_what_hid_itself(repository)  # in a snapshot no agent has been
-    if spec.get("saved"):
-        _put_back(repository, spec["sha"], spec["saved"])
+    hidden = not spec["on"] and _remove_hidden(repository)  # a snapshot has seen no agent
+    if spec.get("saved"):  # put earlier work on top of the commit, uncommitted, as if it had just been done
+        said = repository("bundle", "unbundle", spec["saved"])
+        repository("read-tree", "--reset", "-u", said.split()[0])
+        repository("reset", "--mixed", "--quiet", spec["sha"])
     documents.write_atomically(state / "base.json", base)
     documents.write_atomically(state / MARKER, wanted)
     return {"already": False, "known": found is not None and not hidden}
 
 
-def _made(repository: Checkout, spec: dict[str, Any]) -> dict[str, Any]:
-    """Anew. The old .git goes as a whole: in a kept environment its hooks, filters and settings are the agent's."""
-    remove(repository.git_dir)
-    create(repository, packs=[Path(spec["pack"])], sha=spec["sha"], shallow=spec["shallow"])
-    return {"sha": spec["sha"], "shallow": spec["shallow"], "packs": [Path(spec["pack"]).name]}
-
-
 def _grown(repository: Checkout, spec: dict[str, Any], state: Path, found: Any) -> dict[str, Any]:
-    """What a snapshot brought, and what has come since. Only of a machine in which no agent has been yet."""
+    """Add the newer commits to a snapshot's checkout, in a machine that no agent has used."""
     before = json.loads((state / "base.json").read_text(encoding="utf-8"))
     if before["sha"] != spec["on"] or not isinstance(found, dict) or found.get("turn") != NO_TURN:
         raise CheckoutGitFailed(f"the snapshot does not hold {spec['on']}")
@@ -72,37 +65,30 @@ def _check_out(repository: Checkout, sha: str, branch: str) -> None:
     repository("update-ref", f"refs/heads/{branch}", sha)
     repository("symbolic-ref", "HEAD", f"refs/heads/{branch}")
     repository("reset", "--hard", "--quiet", sha)
-    repository("clean", "-ffdq")  # not -x: what the ignore rules name (installed packages, caches) is worth keeping
+    repository("clean", "-ffdq")  # not -x: ignored files (installed packages, caches) are worth keeping
     repository("config", "user.name", "Forgehand agent")
     repository("config", "user.email", "agent@forgehand.invalid")
     repository("config", "gc.auto", "0")
 
 
-def _clear_what_hid_itself(repository: Checkout) -> bool:
-    """Only rules of the commit itself keep a file: one laid beside them would hide the next turn's work as well.
-    True: there was something, which setup commands may have made."""
+def _remove_hidden(repository: Checkout) -> bool:
+    """Remove ignored files, unless a rule of the commit itself ignores them: any other rule would also hide the next
+    turn's work. True: there were some, which setup commands may have made."""
     found = repository("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z", raw=True)
     listed = [path for path in found.split("\0") if path]
     with tempfile.TemporaryFile() as asked:
-        # This command takes no literal names; with "./" before it, none can begin with what git reads as magic.
+        # This command takes no literal names. After "./" git does not read a name as a magic pattern.
         asked.write("".join(f"./{path}\0" for path in listed).encode("utf-8", "surrogateescape"))
         asked.seek(0)
         check = ("--no-literal-pathspecs", "check-ignore", "-z", "-v", "--stdin")
         told = repository(*check, stdin=asked, allowed=(0, 1), raw=True).split("\0")
     rules = sorted(set(told[0:-1:4]))[:MOST_RULES]
     tracked = set(repository("ls-files", "-z", "--", *rules, raw=True).split("\0")) if rules else set()
-    ruled = {path for rule, path in zip(told[0::4], told[3::4]) if rule in tracked}  # noqa: B905 - Python 3.9
+    ruled = {path for rule, path in zip(told[0::4], told[3::4]) if rule in tracked}
     hidden = [path for path in listed if f"./{path}" not in ruled]
     for path in hidden:
         remove(repository.work / path.rstrip("/"))
     return bool(hidden)
-
-
-def _put_back(repository: Checkout, base: str, bundle: str) -> None:
-    """Work that was brought home, as if it had just been done: on top of the commit and in no commit of its own."""
-    said = repository("bundle", "unbundle", bundle)
-    repository("read-tree", "--reset", "-u", said.split()[0])
-    repository("reset", "--mixed", "--quiet", base)
 
 
 def _found(state: Path) -> Any:

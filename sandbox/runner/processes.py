@@ -1,7 +1,8 @@
-"""Runs one command with a time limit and bounded output: nothing that a repository configures can hang or flood us."""
+"""Runs one command with a time limit and bounded output, so that no repository's settings can hang or flood us."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import subprocess
@@ -17,8 +18,8 @@ READ_SIZE = 65536
 
 class CommandLimits(NamedTuple):
     seconds: float
-    keep: int = READ_SIZE  # bytes of each stream, the last ones
-    also: Callable[[bytes], object] | None = None  # is handed all of them as they come
+    keep: int = READ_SIZE  # how many of each stream's last bytes
+    also: Callable[[bytes], object] | None = None  # gets all bytes as they come
 
 
 class Finished(NamedTuple):
@@ -30,7 +31,7 @@ class Finished(NamedTuple):
 
 
 class OutputTail:
-    """The last bytes of a stream; `also` is handed all of them."""
+    """Keeps the last bytes of a stream, and passes all of them to `also`."""
 
     def __init__(self, keep: int, also: Callable[[bytes], object] | None = None) -> None:
         self._keep = keep
@@ -59,7 +60,7 @@ def run(
     stdin: IO[bytes] | None = None,
     merged: bool = False,
 ) -> Finished:
-    """Run to its end, or to the end of its time, when the whole process group is killed."""
+    """Run a command; at the end of its time, kill the whole process group."""
     started = time.monotonic()
     with subprocess.Popen(
         argv,
@@ -81,7 +82,7 @@ def run(
 
 
 def _drain(process: subprocess.Popen[bytes], tails: Mapping[IO[bytes], OutputTail], deadline: float) -> bool:
-    """False when the time ran out. A child that holds the pipes open after the command's end is not waited for."""
+    """Read until the command ends, even if a child of it keeps the pipes open. False if the time ran out."""
     with selectors.DefaultSelector() as selector:
         for pipe in tails:
             os.set_blocking(pipe.fileno(), False)
@@ -89,7 +90,9 @@ def _drain(process: subprocess.Popen[bytes], tails: Mapping[IO[bytes], OutputTai
         while time.monotonic() < deadline:
             ended = process.poll() is not None
             if not selector.get_map():
-                return ended or _wait(process, deadline - time.monotonic())
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(max(0.0, deadline - time.monotonic()))
+                break
             ready = selector.select(0 if ended else min(0.05, max(0.0, deadline - time.monotonic())))
             for key, _ in ready:
                 data = os.read(key.fd, READ_SIZE)
@@ -100,11 +103,3 @@ def _drain(process: subprocess.Popen[bytes], tails: Mapping[IO[bytes], OutputTai
             if ended and not ready:
                 return True
     return process.poll() is not None
-
-
-def _wait(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    try:
-        process.wait(max(0.0, seconds))
-    except subprocess.TimeoutExpired:
-        return False
-    return True

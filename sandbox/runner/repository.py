@@ -1,8 +1,7 @@
-"""The one place inside the environment where we call git: the machine's settings, hooks and prompts are off."""
+"""Calls git inside the environment, without the machine's settings, hooks and prompts."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import time
@@ -30,7 +29,7 @@ SETTINGS = (
     ("advice.addEmbeddedRepo", "false"),
     ("protocol.allow", "never"),
     ("submodule.recurse", "false"),
-    ("safe.directory", "*"),  # the folder may have been made by another user of the same environment
+    ("safe.directory", "*"),  # another user of the environment may have made the folder
 )
 IDENTITY = ("Forgehand agent", "agent@forgehand.invalid")
 RAW_BYTES = 64 << 20
@@ -38,11 +37,11 @@ WHEN = "1767225600 +0000"  # the host makes the commit that counts; this one onl
 
 
 class CheckoutGitFailed(Exception):
-    """git said no, or ran out of time; the text is its own last words."""
+    """git failed or ran out of time; the text is its last words."""
 
 
 class CheckoutGitTimedOut(CheckoutGitFailed):
-    """No use in asking the same again."""
+    """git ran out of time, so a second try is useless."""
 
 
 class Checkout:
@@ -56,13 +55,13 @@ class Checkout:
         self._index: Path | None = None
 
     def use_index(self, path: Path) -> None:
-        """Work on a scratch index instead of the one that the agent uses."""
+        """Work on a scratch index instead of the agent's."""
         self._index = path
 
     def __call__(
         self, *arguments: str, stdin: IO[bytes] | None = None, allowed: Sequence[int] = (0,), raw: bool = False
     ) -> str:
-        """`raw`: every byte of it, also of names that are no text."""
+        """Run git and return its output. `raw`: keep every byte, also of names that are no text."""
         left = self._deadline - time.monotonic()
         done = processes.run(
             [self._git, *arguments],
@@ -112,14 +111,14 @@ class Checkout:
 
 
 def create(repository: Checkout, *, packs: Sequence[Path], sha: str, shallow: Sequence[str]) -> None:
-    """A git directory that holds the packs' objects, and no remote."""
+    """Create a git directory with the packs' objects and without a remote."""
     hashing = ["--object-format=sha256"] if len(sha) == 64 else []
     repository("init", "--quiet", "--template=", *hashing)
     add(repository, packs=packs, sha=sha, shallow=shallow)
 
 
 def add(repository: Checkout, *, packs: Sequence[Path], sha: str, shallow: Sequence[str]) -> None:
-    """One after the other: a later pack may be given as differences to an earlier one."""
+    """Add packs in order, because a later one may be a set of differences to an earlier one."""
     for pack in packs:
         with pack.open("rb") as file:
             repository("index-pack", "--stdin", "--fix-thin", stdin=file)
@@ -130,9 +129,8 @@ def add(repository: Checkout, *, packs: Sequence[Path], sha: str, shallow: Seque
 
 
 def remove(path: Path) -> None:
-    """Whatever stands at that path: a folder, a file, a link (which is not followed), or nothing."""
+    """Remove a folder, a file or a link (which is not followed), or nothing."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
-        with contextlib.suppress(FileNotFoundError):
-            path.unlink()
+        path.unlink(missing_ok=True)

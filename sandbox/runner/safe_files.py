@@ -1,7 +1,7 @@
-"""Opens what lies in folders that an agent writes to: no link is followed, nothing but regular files is opened.
+"""Opens files in folders that an agent writes to: follows no links, and opens only regular files.
 
-Every step of a path is opened on its own, below the step before it and without following a link, so that nothing
-that is swapped meanwhile leads out. Opening never blocks. For the host and for root inside; all errors are OSErrors.
+It opens each step of a path below the step before and without following a link, so a swapped folder cannot lead
+out. Opening never blocks. The host and root inside use it. All errors are OSErrors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 BLOCK = 1 << 20
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE)
-"""It may work later; any other error means that the thing is not there."""
+"""Errors that may pass; any other error means that there is no such file."""
 _ENTRIES = 10_000
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
@@ -25,11 +25,11 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class BaseLost(OSError):
-    """The folder of ours, below which the path lies, is not there."""
+    """Our own folder above the path is gone."""
 
 
 class NotRegular(OSError):
-    """A folder, a pipe, a device."""
+    """The path is a folder, a pipe or a device."""
 
 
 class FileStat(NamedTuple):
@@ -39,7 +39,7 @@ class FileStat(NamedTuple):
 
 
 class SafePath(NamedTuple):
-    """A path as a folder of ours and the steps from there."""
+    """A path, split into a folder of ours and the steps from there."""
 
     base: str
     steps: tuple[str, ...]
@@ -47,7 +47,7 @@ class SafePath(NamedTuple):
 
     @classmethod
     def below(cls, path: str, bases: Iterable[str]) -> SafePath | None:
-        """None where it lies in none of these."""
+        """Split a path below one of these folders; None if it is in none of them."""
         if path.startswith("/") and ".." not in path.split("/") and "\0" not in path:
             for base in bases:
                 if path == base or path.startswith(base + "/"):
@@ -68,15 +68,12 @@ class SafePath(NamedTuple):
     def read(self, offset: int, limit: int) -> bytes:
         found = bytearray()
         with self.file() as descriptor:
-            while len(found) < limit:
-                block = os.pread(descriptor, min(limit - len(found), BLOCK), offset + len(found))
-                if not block:
-                    break
+            while block := os.pread(descriptor, min(limit - len(found), BLOCK), offset + len(found)):
                 found += block
         return bytes(found)
 
     def copy(self, put: Callable[[bytes], object], most: int) -> int | None:
-        """Hand all of it on and count meanwhile, since it may grow under our hands; None when it is larger."""
+        """Pass the whole file to `put` and return its size. None if it is larger, or grows larger meanwhile."""
         size = 0
         with self.file() as descriptor:
             if os.fstat(descriptor).st_size > most:
@@ -94,7 +91,7 @@ class SafePath(NamedTuple):
             return [one for one in (_describe(name, folder) for name in names) if one is not None]
 
     def entry(self) -> FileStat | None:
-        """None where there is neither a folder nor a regular file."""
+        """Return None if there is neither a folder nor a regular file."""
         try:
             with _opened(self.base, self.steps[:-1]) as folder:
                 if self.steps:
@@ -106,7 +103,7 @@ class SafePath(NamedTuple):
             return None
 
     def write(self, feed: Callable[[int], None], owner: tuple[int, int] | None, *, executable: bool = False) -> None:
-        """A new file that `feed` fills takes the place of the old one; readers see either, never a half."""
+        """Fill a new file by `feed` and replace the old one with it, so that no reader sees half a file."""
         self._require_name()
         with _opened(self.base, self.steps[:-1], _Maker(owner)) as folder:
             partial = f".{secrets.token_hex(8)}.part"
@@ -129,7 +126,7 @@ class SafePath(NamedTuple):
 
 
 class _Maker(NamedTuple):
-    """Makes the folders on the way that are missing."""
+    """Makes missing folders of a path."""
 
     owner: tuple[int, int] | None
 
@@ -144,7 +141,7 @@ class _Maker(NamedTuple):
 
 
 def open_regular(path: str | os.PathLike[str], folder: int | None = None) -> int:
-    """A descriptor to read from; NotRegular for what is neither a file nor a link."""
+    """Open a regular file to read from; NotRegular for anything else, OSError for a link."""
     descriptor = os.open(path, _FILE, dir_fd=folder)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor

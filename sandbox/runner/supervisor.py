@@ -1,4 +1,4 @@
-"""Keeps one agent process: feeds its stdin, watches for its final line, ends it on request or when its time is up."""
+"""Supervises one agent process: feeds its stdin, watches for its final line, ends it on request or in time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAMILY_SECONDS = 5.0
 
 
 class Supervisor:
-    """One loop in one thread: so that a message is either delivered or left, never half of each."""
+    """Runs one loop in one thread, so that each message is either delivered or left, never half."""
 
     def __init__(self, folder: Path, spec: dict[str, Any], environment: dict[str, str]) -> None:
         self._folder = folder
@@ -48,7 +48,7 @@ class Supervisor:
         self._asked_to_stop = True
 
     def run(self) -> int:
-        """The agent's exit code, once it and all that it started are gone."""
+        """Return the agent's exit code, once all its processes are gone."""
         try:
             while self._process.poll() is None:
                 self._step()
@@ -89,10 +89,7 @@ class Supervisor:
             self._close_if_idle()
         self._end_if_due()
         family.reap(besides=self._process.pid)
-        self._rest()
-
-    def _rest(self) -> None:
-        """Until there is something to read or to write, or the next look at the folders."""
+        # Sleep until there is something to read or to write, or until the next look at the folders.
         readable = [self._log] if self._log.open else []
         writable = [self._stdin] if self._stdin is not None and self._unsent else []
         if select.select(readable, writable, [], POLL_SECONDS)[0]:
@@ -119,11 +116,11 @@ class Supervisor:
         if self._message is None:
             return False
         self._unsent = self._message.line
-        self._final = False  # this one will be answered by a final line of its own, or within the present answer
+        self._final = False  # another final line will follow, after this message or within the present answer
         return True
 
     def _close_if_idle(self) -> None:
-        """After the final line: no more messages, unless one came in the meantime. `closed` is the last word."""
+        """Close stdin after the final line, unless a message came meanwhile. `closed` is the last word."""
         if self._stdin is None or self._unsent or self._inbox.waiting():
             return
         closing = self._folder / "closing"

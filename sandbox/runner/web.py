@@ -1,6 +1,6 @@
-"""Ways out over the public network: HTTP to one address under its own name, and CONNECT to named hosts.
+"""Connects over the public network: HTTP to one server under its name, and CONNECT to named hosts.
 
-Standard library only: it runs inside of environments, and on the host for ports that an environment exposes.
+It runs inside environments, and on the host for ports that an environment exposes.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
+from collections.abc import Collection
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -21,14 +22,14 @@ REASON = "this host is not on the list of allowed hosts"
 
 
 class Target(NamedTuple):
-    """One server, and what every request to it carries."""
+    """One server, and the headers of every request to it."""
 
     host: str
     port: int
     tls: bool
     path: str
     headers: dict[str, str]
-    strip: str = ""  # what is taken off the beginning of a request's path
+    strip: str = ""  # to be removed from the beginning of a request's path
 
     @classmethod
     def of(cls, url: str, headers: dict[str, str]) -> Target:
@@ -48,13 +49,13 @@ Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def listen(target: Target, *, hold: float) -> asyncio.Server:
-    """A loopback port for a server; a new connection waits for as long as `hold` while the server is away."""
+    """Open a loopback port for a server; a new connection waits up to `hold` while the server is away."""
     context = ssl.create_default_context() if target.tls else None
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             far = await _connect(target, context, hold)
-        except (OSError, asyncio.TimeoutError):  # noqa: UP041 - two classes before 3.11
+        except (OSError, asyncio.TimeoutError):
             writer.transport.abort()
             return
         answers = asyncio.ensure_future(_answers(far[0], writer))
@@ -81,14 +82,14 @@ async def _connect(target: Target, context: ssl.SSLContext | None, hold: float) 
         try:
             call = asyncio.open_connection(target.host, target.port, ssl=context, limit=LINE_BYTES)
             return await asyncio.wait_for(call, CONNECT_SECONDS)
-        except (OSError, asyncio.TimeoutError):  # noqa: UP041
+        except (OSError, asyncio.TimeoutError):
             if loop.time() >= deadline:
                 raise
         await asyncio.sleep(RETRY_SECONDS)
 
 
 async def _request(target: Target, reader: asyncio.StreamReader, far: asyncio.StreamWriter) -> bool:
-    """Pass one request on, under the server's name; False when there is none any more."""
+    """Pass one request on, under the server's name; False if there are no more."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError as error:
@@ -106,7 +107,7 @@ async def _request(target: Target, reader: asyncio.StreamReader, far: asyncio.St
 
 
 def renamed(head: bytes, target: Target) -> tuple[bytes, dict[str, str]]:
-    """The head as the server should see it, and its headers by name."""
+    """Rewrite the head for the server; return it and its headers by name."""
     first, *lines = head[:-4].split(b"\r\n")
     method, _, rest = first.partition(b" ")
     if not rest.startswith(b"/"):
@@ -149,19 +150,16 @@ async def _exactly(reader: asyncio.StreamReader, far: asyncio.StreamWriter, size
 
 
 async def _answers(far: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
-    """As they come; when the server hangs up, so do we, and our reader sees it."""
+    """Pass answers on as they come. When the server hangs up, so do we, and our reader notices."""
     with contextlib.suppress(OSError):
-        while True:
-            data = await far.read(BLOCK)
-            if not data:
-                break
+        while data := await far.read(BLOCK):
             near.write(data)
             await near.drain()
     near.close()
 
 
 async def listen_egress(allowed: frozenset[str], denied: str | None) -> asyncio.Server:
-    """CONNECT to allowed hosts on port 443: the same that the firewall around us lets through, but with words."""
+    """Proxy CONNECT to allowed hosts on port 443. The firewall around us allows the same, but gives no reasons."""
     from .forwarder import asked_for, note, relay
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -170,12 +168,17 @@ async def listen_egress(allowed: frozenset[str], denied: str | None) -> asyncio.
             tunnel = head.startswith(b"CONNECT ")
             host, port = asked_for(head)
             name = host.lower().rstrip(".")
-            if not tunnel or port != "443" or not _is_listed(name, allowed):
+            if not tunnel or port != "443" or not is_listed(name, allowed):
                 note(denied, host, port)
-                await _refuse(writer, "403 Forbidden", REASON if tunnel else "use https")
+                text = f"forgehand: {REASON if tunnel else 'use https'}\n"
+                answer = f"HTTP/1.1 403 Forbidden\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n{text}"
+                writer.write(answer.encode())
+                with contextlib.suppress(OSError):
+                    await writer.drain()
+                writer.close()
                 return
             far = await asyncio.wait_for(asyncio.open_connection(name, 443), CONNECT_SECONDS)
-        except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.TimeoutError):  # noqa: UP041
+        except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.TimeoutError):
             writer.transport.abort()
             return
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
@@ -184,14 +187,7 @@ async def listen_egress(allowed: frozenset[str], denied: str | None) -> asyncio.
     return await asyncio.start_server(serve, "127.0.0.1", 0, backlog=512)
 
 
-def _is_listed(name: str, allowed: frozenset[str]) -> bool:
-    """As it stands there, or below a name that begins with `*.`."""
-    return name in allowed or any(host[:2] == "*." and name.endswith(host[1:]) for host in allowed)
-
-
-async def _refuse(writer: asyncio.StreamWriter, status: str, reason: str) -> None:
-    text = f"forgehand: {reason}\n"
-    writer.write(f"HTTP/1.1 {status}\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n{text}".encode())
-    with contextlib.suppress(OSError):
-        await writer.drain()
-    writer.close()
+def is_listed(host: str, hosts: Collection[str]) -> bool:
+    """Decide whether a host is in the list itself, or below a name that begins with `*.`."""
+    name = host.lower()
+    return name in hosts or any(one.startswith("*.") and name.endswith(one[1:]) for one in hosts)

@@ -1,4 +1,4 @@
-"""Runs one short command for the host, once: whoever asks again with the same id is given the same result."""
+"""Runs one short command for the host, once: another request with the same id gets the same result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sandbox.runner import family
 
 from . import places
 from .files import packed
-from .hands import Refused
+from .hands import Refused, replace
 
 OUTPUT_BYTES = 1 << 20
 DRAIN_SECONDS = 1.0
@@ -33,19 +33,22 @@ def run(request: dict[str, Any]) -> dict[str, Any]:
         folder.mkdir()
     except FileExistsError:
         return _result_of_another(folder)
-    _forget_old()
-    _write(folder / "who", [os.getpid(), family.born(os.getpid())])
+    for entry in os.scandir(places.RUNS):
+        with contextlib.suppress(OSError):
+            if time.time() - entry.stat().st_mtime > KEPT_SECONDS:
+                shutil.rmtree(entry.path)
+    replace(folder / "who", json.dumps([os.getpid(), family.born(os.getpid())]))
     blob = Path(places.INCOMING, request["blob"])
     with blob.open("rb") as data:
         spec, stdin = json.loads(data.readline()), data.read()
     blob.unlink()
     document = _Run(spec, stdin).result()
-    _write(folder / "result", document)
+    replace(folder / "result", json.dumps(document))
     return document
 
 
 def cancel(request: dict[str, Any]) -> dict[str, Any]:
-    """The caller has gone: nobody waits for the result any more."""
+    """End a command for whose result nobody waits any more."""
     folder = Path(places.RUNS, request["id"])
     with contextlib.suppress(OSError, ValueError):
         pid, born = json.loads((folder / "who").read_bytes())
@@ -55,36 +58,19 @@ def cancel(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _result_of_another(folder: Path) -> dict[str, Any]:
-    """Somebody runs it, or has run it: our caller has lost the line to it."""
+    """Wait for the result of the process that runs it, or has run it, for a caller who lost the line to that one."""
     while True:
-        alive = _runner_lives(folder)
+        try:
+            pid, born = json.loads((folder / "who").read_bytes())
+            alive = family.born(pid) == born
+        except (OSError, ValueError):
+            alive = time.time() - folder.stat().st_mtime < 2  # it may have only just begun
         with contextlib.suppress(OSError, ValueError):
             found: dict[str, Any] = json.loads((folder / "result").read_bytes())
             return found
         if not alive:
             raise Refused("busy", "a command was cut off")
         time.sleep(0.02)
-
-
-def _runner_lives(folder: Path) -> bool:
-    try:
-        pid, born = json.loads((folder / "who").read_bytes())
-    except (OSError, ValueError):
-        return time.time() - folder.stat().st_mtime < 2  # it has only just begun
-    return bool(family.born(pid) == born)
-
-
-def _forget_old() -> None:
-    for entry in os.scandir(places.RUNS):
-        with contextlib.suppress(OSError):
-            if time.time() - entry.stat().st_mtime > KEPT_SECONDS:
-                shutil.rmtree(entry.path)
-
-
-def _write(path: Path, document: Any) -> None:
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(json.dumps(document), encoding="utf-8")
-    partial.replace(path)
 
 
 def _bound() -> None:
@@ -114,7 +100,9 @@ class _Run:
         self._feed(process)
         timed_out = self._wait(process)
         family.end_descendants(os.getpid(), KILL_SECONDS)
-        self._drain()
+        deadline = time.monotonic() + DRAIN_SECONDS
+        while self._selector.get_map() and time.monotonic() < deadline and self._serve(0.05):
+            pass
         code = process.returncode if process.returncode is not None else -signal.SIGKILL
         out, err = (bytes(self._kept[stream]) for stream in streams)
         return self._document(code if code >= 0 else 128 - code, out, err, timed_out=timed_out)
@@ -170,7 +158,7 @@ class _Run:
             pipe.close()
 
     def _wait(self, process: subprocess.Popen[bytes]) -> bool:
-        """True when the time ran out."""
+        """Wait for the end; True if the time ran out."""
         deadline = time.monotonic() + self._spec["timeout"]
         while process.poll() is None:
             if time.monotonic() >= deadline:
@@ -179,11 +167,6 @@ class _Run:
                 return True
             self._serve(0.02 if len(self._selector.get_map()) < 2 else 0.05)
         return False
-
-    def _drain(self) -> None:
-        deadline = time.monotonic() + DRAIN_SECONDS
-        while self._selector.get_map() and time.monotonic() < deadline and self._serve(0.05):
-            pass
 
     def _serve(self, seconds: float) -> bool:
         if not self._selector.get_map():
@@ -197,10 +180,5 @@ class _Run:
         return bool(ready)
 
     def _document(self, code: int, out: bytes, err: bytes, *, timed_out: bool) -> dict[str, Any]:
-        return {
-            "code": code,
-            "out": packed(out),
-            "err": packed(err),
-            "timed_out": timed_out,
-            "truncated": self._truncated,
-        }
+        found = {"code": code, "out": packed(out), "err": packed(err)}
+        return {**found, "timed_out": timed_out, "truncated": self._truncated}

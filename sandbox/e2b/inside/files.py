@@ -1,4 +1,4 @@
-"""Files of the agent in root's hands, opened as `safe_files` opens them."""
+"""Reads and writes the agent's files as root, opened by `safe_files`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def stage(request: dict[str, Any]) -> dict[str, Any]:
-    """A copy that the agent can neither change nor swap while the host downloads it."""
+    """Copy a file, so that the agent can neither change nor swap it while the host downloads it."""
     target = Path(places.OUTGOING, request["name"])
     with _opened(request["path"]) as place, target.open("xb") as copy:
         size = place.copy(copy.write, request["most"])
@@ -42,13 +42,13 @@ def stage(request: dict[str, Any]) -> dict[str, Any]:
     raise Refused("large", f"{request['path']} is larger than {request['most']} bytes")
 
 
-def list(request: dict[str, Any]) -> dict[str, Any]:  # noqa: A001 - operations are named as the host names them
+def list(request: dict[str, Any]) -> dict[str, Any]:  # noqa: A001 - the host's name of the operation
     with _opened(request["path"]) as place:
         return {"entries": [_told(one) for one in place.entries()]}
 
 
 def stat(request: dict[str, Any]) -> dict[str, Any]:
-    """With several paths in one go: each one's entry, or null."""
+    """Return each path's entry, or null."""
     return {"entries": [None if (one := _entry(path)) is None else _told(one) for path in request["paths"]]}
 
 
@@ -58,7 +58,7 @@ def size_of(path: str) -> int:
 
 
 def put(request: dict[str, Any]) -> dict[str, Any]:
-    """Take apart what the host has uploaded: a line that names the files, then their contents one after the other."""
+    """Write the files of an upload: a line that names them, then their contents one after the other."""
     blob = Path(places.INCOMING, request["blob"])
     with blob.open("rb") as data:
         for entry in json.loads(data.readline()):
@@ -95,7 +95,7 @@ def _told(entry: FileStat) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[SafePath]:
-    """Errors are told to the host."""
+    """Find a path in a folder that the host may open; errors become refusals."""
     place = SafePath.below(path, places.BASES)
     if place is None:
         raise Refused("absent", f"{path[:200]} is not in a folder that the host may open")
@@ -106,7 +106,7 @@ def _opened(path: str) -> Iterator[SafePath]:
 
 
 def empty(folder: str) -> None:
-    """Of what earlier calls have left, on root's own side."""
+    """Remove what earlier calls left in a folder of root."""
     for entry in os.scandir(folder):
         if entry.is_dir(follow_symlinks=False):
             shutil.rmtree(entry.path, ignore_errors=True)

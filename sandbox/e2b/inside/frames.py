@@ -1,7 +1,7 @@
-"""WebSocket as far as the inner end of a tunnel needs it; standard library only, Python 3.9+.
+"""Implements WebSocket as far as the inner end of a tunnel needs it; standard library only, Python 3.9+.
 
-A WebSocket and not a protocol of our own, because that is what proxies let through in both directions. Binary frames
-carry bytes, text frames carry our words about them.
+We use WebSocket because proxies let it through in both directions. Binary frames carry bytes, text frames carry our
+words about them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ LAST = 0x80
 
 
 class Broken(Exception):
-    """The other end has gone, or does not speak as it should."""
+    """The other end has gone or breaks the protocol."""
 
 
 def accepted(key: str) -> str:
-    """What a server answers to a client's key."""
+    """Compute a server's answer to a client's key."""
     return base64.b64encode(hashlib.sha1(key.encode("latin-1") + GUID).digest()).decode("ascii")  # noqa: S324 - RFC 6455
 
 
@@ -32,7 +32,7 @@ def masked(data: bytes, mask: bytes) -> bytes:
 
 
 def frame(kind: int, data: bytes) -> bytes:
-    """Whole, in one piece, and not masked: that is for clients."""
+    """Build one whole frame, unmasked, because only clients mask."""
     size = len(data)
     if size < 126:
         return bytes((LAST | kind, size)) + data
@@ -51,7 +51,7 @@ class Wire:
         self._last = BINARY
 
     async def send(self, kind: int, data: bytes = b"") -> None:
-        """Returns when there is room for more: who fills a wire waits for who empties it."""
+        """Send a frame and wait until there is room for more, so that a slow reader slows the writer."""
         async with self._sending:
             self._writer.write(frame(kind, data))
             try:
@@ -63,7 +63,7 @@ class Wire:
         await self.send(TEXT, word.encode())
 
     async def receive(self) -> tuple[int, bytes]:
-        """The next frame: its kind and its bytes. A proxy may have divided it; bytes are bytes all the same."""
+        """Return the next frame's kind and bytes. A proxy may have divided a binary frame, which does no harm."""
         try:
             first, second = await self._reader.readexactly(2)
             size = second & 127
@@ -78,7 +78,6 @@ class Wire:
         return self._kind(first), masked(data, mask) if mask else data
 
     async def hear(self) -> str:
-        """The next word."""
         kind, data = await self.receive()
         if kind != TEXT:
             raise Broken("a word was due")

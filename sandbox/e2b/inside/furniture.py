@@ -1,4 +1,4 @@
-"""Makes a machine ours: its folders, who owns them, and the mark by which it is known again after a pause."""
+"""Sets up a machine: its folders, their owners, and the mark by which we recognise its disk after a pause."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .hands import Refused
 
 
 def furnish(request: dict[str, Any]) -> dict[str, Any]:
-    """Safe to repeat: nothing of the agent's is touched."""
+    """Set up the machine. Safe to repeat, because it leaves the agent's files alone."""
     for folder in (places.STATE, places.INCOMING, places.OUTGOING, places.RUNS, places.LAUNCHED):
         Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
         Path(folder).chmod(0o700)
@@ -25,7 +25,10 @@ def furnish(request: dict[str, Any]) -> dict[str, Any]:
         Path(folder).mkdir(mode=0o755, parents=True, exist_ok=True)
         if os.geteuid() == 0:
             os.chown(folder, *places.identity(), follow_symlinks=False)
-    _close_code()
+    for folder, _, names in os.walk(places.CODE):  # root owns our scripts; the agent may only run them
+        Path(folder).chmod(0o755)
+        for name in names:
+            Path(folder, name).chmod(0o644)
     hardening.harden()
     missing = [path for path in request["needed"] if not os.access(path, os.X_OK)]
     if missing:
@@ -36,7 +39,7 @@ def furnish(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def mark(request: dict[str, Any]) -> dict[str, Any]:
-    """By which key this machine is known, and by which word its newest disk. On the disk before we answer."""
+    """Store the machine's key and the mark of its newest disk; it is on the disk before we answer."""
     partial = Path(places.MARKER + ".part")
     with partial.open("w", encoding="utf-8") as file:
         json.dump({"key": request["key"], "mark": request["mark"]}, file)
@@ -47,7 +50,7 @@ def mark(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def wake(request: dict[str, Any]) -> dict[str, Any]:
-    """After a pause that nobody asked for: what ran then has lost its connections, and is ended to be begun anew."""
+    """Wake after an unexpected pause: end what ran, because it lost its connections; the host starts it again."""
     found = _marked()
     marked = found["key"] == request["key"]
     if marked and request["end"]:
@@ -57,7 +60,7 @@ def wake(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def strip(request: dict[str, Any]) -> dict[str, Any]:
-    """Before a snapshot: nothing that runs, nothing by which this machine is known, no key."""
+    """Prepare for a snapshot: end what runs, and remove the machine's key, mark and results."""
     for name in launching.running():
         launching.end(name)
     gate.shut({})
@@ -74,11 +77,3 @@ def _marked() -> dict[str, Any]:
         if isinstance(found, dict):
             return {"key": found.get("key"), "mark": found.get("mark")}
     return {"key": None, "mark": None}
-
-
-def _close_code() -> None:
-    """Our scripts are root's; the agent may run them and nothing more."""
-    for folder, _, names in os.walk(places.CODE):
-        Path(folder).chmod(0o755)
-        for name in names:
-            Path(folder, name).chmod(0o644)

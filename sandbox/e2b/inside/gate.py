@@ -1,4 +1,4 @@
-"""Sees to it that the switchboard runs, and gives it the key by which it knows the host."""
+"""Starts the switchboard if needed, and gives it the key by which it recognises the host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from sandbox.runner import family
 
 from . import places
-from .hands import Refused
+from .hands import Refused, replace
 
 BOOT = (
     f"import sys; sys.path.insert(0, sys.argv[1]); from {__package__}.switchboard import main; main(int(sys.argv[2]))"
@@ -21,38 +21,36 @@ BOOT = (
 
 
 def gate(request: dict[str, Any]) -> dict[str, Any]:
-    """The port at which the host is awaited. Asked again after a lost answer, the key is in its place already."""
+    """Return the port for the host. After a lost answer the host asks again; then the key is already stored."""
     blob = Path(places.INCOMING, request["blob"])
     with contextlib.suppress(FileNotFoundError):
         blob.chmod(0o600)
         blob.replace(places.GATE_KEY)
-    return {"port": _port() or _started()}
+    found = _running()
+    return {"port": found[1] if found else _started()}
 
 
 def shut(request: dict[str, Any]) -> dict[str, Any]:
-    """Nothing of it is left: neither the process nor the key."""
-    with contextlib.suppress(OSError, ValueError):
-        pid, born, _ = json.loads(Path(places.GATE).read_bytes())
-        if family.born(pid) == born:
-            family.send([pid], 9)
+    """End the switchboard and remove its key."""
+    if found := _running():
+        family.send([found[0]], 9)
     for path in (places.GATE, places.GATE_KEY, places.GATE_SOCKET):
-        with contextlib.suppress(FileNotFoundError):
-            Path(path).unlink()
+        Path(path).unlink(missing_ok=True)
     return {}
 
 
-def _port() -> int:
-    """0 when it does not run."""
+def _running() -> tuple[int, int] | None:
+    """Return the switchboard's process and port, if it runs."""
     with contextlib.suppress(OSError, ValueError):
         pid, born, port = json.loads(Path(places.GATE).read_bytes())
         if family.born(pid) == born:
-            return int(port)
-    return 0
+            return pid, int(port)
+    return None
 
 
 def _started() -> int:
     near, far = os.pipe()
-    with open(places.GATE_LOG, "wb") as log:  # noqa: PTH123 - one call, and nothing of it is kept
+    with open(places.GATE_LOG, "wb") as log:  # noqa: PTH123 - one call of a short-lived process
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", BOOT, places.CODE, str(far)],
             cwd="/",
@@ -68,8 +66,5 @@ def _started() -> int:
         port = told.readline().strip()
     if not port:
         raise Refused("busy", "the way to the gateway could not be opened")
-    document = json.dumps([process.pid, family.born(process.pid), int(port)])
-    partial = Path(places.GATE + ".part")
-    partial.write_text(document, encoding="ascii")
-    partial.replace(places.GATE)
+    replace(Path(places.GATE), json.dumps([process.pid, family.born(process.pid), int(port)]))
     return int(port)

@@ -1,8 +1,8 @@
-"""The host's hands in a remote environment: one operation a start, as root; standard library only, Python 3.9+.
+"""Does one operation per start for the host, as root, in a remote environment; standard library only, Python 3.9+.
 
-    python3 -I -S -c BOOT OPERATION REQUEST     (the request is JSON in base64; it never holds a secret)
+    python3 -I -S -c BOOT OPERATION REQUEST     (the request is JSON in base64; it never contains a secret)
 
-The answer is the last line of the output: "=" and JSON. Lines before it are dots, which say that we are alive.
+The answer is the last line of the output: "=" and JSON. Lines before it are dots, which show that we are alive.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 PULSE_SECONDS = 2.0
@@ -41,7 +42,7 @@ OPERATIONS = {
 
 
 class Refused(Exception):
-    """What the host is told instead of an answer."""
+    """A refusal, which the host gets in place of an answer."""
 
     def __init__(self, kind: str, words: str) -> None:
         super().__init__(words)
@@ -58,9 +59,16 @@ def say(line: str) -> None:
         data = data[os.write(1, data) :]
 
 
+def replace(path: Path, text: str) -> None:
+    """Write a small file whole or not at all."""
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
 def main() -> None:
     operation, request = sys.argv[1], json.loads(base64.urlsafe_b64decode(sys.argv[2]))
-    # So that the host can tell a long operation from a line that fell silent.
+    # Dots let the host tell a long operation from a dead line.
     signal.signal(signal.SIGALRM, lambda *_: say("."))
     signal.setitimer(signal.ITIMER_REAL, PULSE_SECONDS, PULSE_SECONDS)
     module = importlib.import_module("." + OPERATIONS[operation], __package__)

@@ -1,8 +1,8 @@
-"""Closes the ways by which the agent's user could become root, and looks whether they are closed.
+"""Closes the ways by which the agent's user could become root, and checks that they are closed.
 
-E2B's images have passwordless sudo, an sshd that lets root in without a password, and a `/usr/local` that everybody may
-write, of which root executes whatever has the right name. All of this runs as root before an agent has been there, and
-again for each turn.
+E2B's images have passwordless sudo, an sshd that lets root in without a password, and a `/usr/local` that anybody can
+write to and from which root runs programs by name. All of this runs as root before an agent comes, and again for each
+turn.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NPMRC = "/usr/local/etc/npmrc"
 
 LOCAL = "/usr/local"
 DEEP = (LOCAL, "/etc", "/root", places.CODE, places.STATE, "/lib/systemd", "/usr/lib/systemd", "/var/spool/cron")
-"""Root executes, loads or obeys something of these, at whatever depth."""
+"""Root executes, loads or obeys files in these, at any depth."""
 SHALLOW = (
     "/usr/bin",
     "/usr/sbin",
@@ -43,9 +43,9 @@ SHALLOW = (
     "/usr/libexec",
     "/usr/lib/openssh",
 )
-"""Their entries alone: there are many more below, and they are as their packages made them."""
+"""Only their direct entries; the many files below are as their packages made them."""
 LIBRARIES = ("/usr/lib", "/usr/local/lib")
-"""Python's and the loader's folders lie there under names that tell a version or a machine."""
+"""They hold Python's and the loader's folders, whose names contain a version or a machine."""
 ABOVE = ("/", "/usr", "/opt", "/var", "/var/lib", "/var/forgehand", "/home")
 ENGINES = (
     "/run/docker.sock",
@@ -57,36 +57,45 @@ ENGINES = (
     "/var/snap/lxd/common/lxd/unix.socket",
     "/var/lib/incus/unix.socket",
 )
-"""Whoever may write to one of these has a container of root's with the whole disk in it."""
+"""A user who can write to one of these can start a container as root with the whole disk in it."""
 AGENTS_OWN = ("/var/spool/cron/crontabs/", "/var/spool/cron/", "/var/spool/atjobs/", "/var/lib/systemd/linger/")
-"""With the user's name: what would be started for it without anybody asking."""
+"""Folders of files named after the user, which would start programs for it on their own."""
 OTHERS_WRITE, GROUP_WRITES, CLIMBS = stat.S_IWOTH, stat.S_IWGRP, stat.S_ISUID | stat.S_ISGID
-ELSEWHERE = "x"  # in the place of a password: it is in the file that root alone reads
-MOST_LINKS = 40  # of one way, as the system has it
+ELSEWHERE = "x"  # in place of a password, which is then in the file that only root reads
+MOST_LINKS = 40  # links that the system follows in one path
 STOP_SECONDS = 10.0
 TOLD = 5
 
 
 def harden() -> None:
-    """Refused where the agent could still become root."""
+    """Close all ways; Refused if the agent could still become root."""
     if os.geteuid() != 0:
         return
-    _close_climbers()
+    for path in CLIMBERS:
+        with contextlib.suppress(OSError):
+            if not Path(path).is_symlink():
+                Path(path).chmod(0o700)
     _close_ssh()
     _lock_passwords()
-    _forget_appointments()
-    _take(LOCAL)
+    for folder in AGENTS_OWN:
+        with contextlib.suppress(OSError):
+            Path(folder, places.USER).unlink()
+    for path, _ in _entries(LOCAL, deep=True):
+        _close(path)
     _home_for_packages()
     check()
 
 
 def check() -> None:
-    """What is found open is closed; what cannot be closed makes the machine useless."""
+    """Close every open way that is left; Refused if one stays open."""
     for path in _open():
         _close(path)
-        if Path(path).is_symlink():
-            _close_behind(path)
-    family.end(_servers, STOP_SECONDS)  # one that was just being started when its program was closed
+        # Root follows this link: close each place on its way, except in the folders that belong to the agent.
+        for place in _way(path) if Path(path).is_symlink() else ():
+            steps = [place, *map(str, Path(place).parents)]
+            if not any(base in steps for base in places.BASES) and not _is_safe(place):
+                _close(place)
+    family.end(_servers, STOP_SECONDS)  # one may have been starting while we closed its program
     left = [*_open(), *_ways_in()]
     if left:
         named = ", ".join(left[:TOLD])
@@ -94,21 +103,9 @@ def check() -> None:
         raise Refused("bad", f"{words}, and build the template again.")
 
 
-def _close_climbers() -> None:
-    for path in CLIMBERS:
-        with contextlib.suppress(OSError):
-            if not Path(path).is_symlink():
-                Path(path).chmod(0o700)
-
-
-def _take(top: str) -> None:
-    """Root's with all that is in it, and for nobody else to write."""
-    for path, _ in _entries(top, deep=True):
-        _close(path)
-
-
 def _close(path: str) -> None:
-    """Touched only where it is open: what is written grows what a pause has to save. No link is followed."""
+    """Make root its owner and only writer. Change only what is open, because a pause must save all changes. Follow no
+    links."""
     with contextlib.suppress(OSError):
         about = os.lstat(path)
         if stat.S_ISLNK(about.st_mode):
@@ -117,29 +114,18 @@ def _close(path: str) -> None:
             return
         held = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            _close_held(f"/proc/self/fd/{held}", os.fstat(held))
+            handle, about = f"/proc/self/fd/{held}", os.fstat(held)
+            if about.st_uid != 0:
+                os.chown(handle, 0, 0)
+            forbidden = OTHERS_WRITE | GROUP_WRITES | (CLIMBS if stat.S_ISREG(about.st_mode) else 0)
+            if about.st_mode & forbidden and not stat.S_ISLNK(about.st_mode):
+                Path(handle).chmod(stat.S_IMODE(about.st_mode) & ~forbidden)
         finally:
             os.close(held)
 
 
-def _close_held(path: str, about: os.stat_result) -> None:
-    if about.st_uid != 0:
-        os.chown(path, 0, 0)
-    forbidden = OTHERS_WRITE | GROUP_WRITES | (CLIMBS if stat.S_ISREG(about.st_mode) else 0)
-    if about.st_mode & forbidden and not stat.S_ISLNK(about.st_mode):
-        Path(path).chmod(stat.S_IMODE(about.st_mode) & ~forbidden)
-
-
-def _close_behind(link: str) -> None:
-    """What root passes by a link, as far as it is not in a folder that is the agent's to work in."""
-    for place in _way(link):
-        steps = [place, *map(str, Path(place).parents)]
-        if not any(base in steps for base in places.BASES) and not _is_safe(place):
-            _close(place)
-
-
 def _home_for_packages() -> None:
-    """Global packages of npm's go to the agent's home: their usual place is root's."""
+    """Let npm install global packages into the agent's home, because their usual place belongs to root."""
     path = Path(NPMRC)
     with contextlib.suppress(OSError):
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
@@ -152,7 +138,7 @@ def _home_for_packages() -> None:
 
 
 def _close_ssh() -> None:
-    """Neither started now nor at a boot: its unit leads nowhere, its program cannot be executed, and what runs ends."""
+    """Keep sshd from starting, now and at a boot: mask its units, make its program unusable, end what runs."""
     with contextlib.suppress(OSError):
         Path(MASKS).mkdir(mode=0o755, parents=True, exist_ok=True)
     for name in UNITS:
@@ -174,7 +160,7 @@ def _close_ssh() -> None:
 
 
 def _servers() -> Iterator[int]:
-    """Processes that let people in; newer ones have a name for each of their parts."""
+    """Find sshd's processes; newer versions have several with different names."""
     for pid, _ in family.living():
         with contextlib.suppress(OSError):
             name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace")
@@ -183,7 +169,7 @@ def _servers() -> Iterator[int]:
 
 
 def _lock_passwords() -> None:
-    """Nobody logs in here: also the empty password is one."""
+    """Lock all passwords, empty ones too, so that nobody can log in."""
     for name in ("/etc/shadow", "/etc/passwd"):
         with contextlib.suppress(FileNotFoundError):
             text = Path(name).read_text(encoding="utf-8", errors="surrogateescape")
@@ -211,14 +197,8 @@ def _replace(name: str, text: str) -> None:
     partial.replace(name)
 
 
-def _forget_appointments() -> None:
-    for folder in AGENTS_OWN:
-        with contextlib.suppress(OSError):
-            Path(folder, places.USER).unlink()
-
-
 def _ways_in() -> Iterator[str]:
-    """What is not a matter of files that others may write."""
+    """Name the ways that are still open and are no files."""
     if next(_servers(), None) is not None:
         yield "an sshd that runs"
     for name in ("/etc/shadow", "/etc/passwd"):
@@ -229,28 +209,25 @@ def _ways_in() -> Iterator[str]:
 
 
 def _open() -> list[str]:
-    """What of root's the agent could change, or by which it could climb."""
+    """List files of root that the agent could change, or by which it could become root."""
     found: list[str] = []
     seen: dict[str, bool] = {}
     for path, about in _everything():
         if stat.S_ISLNK(about.st_mode):
             if not _leads_safely(path, seen):
                 found.append(path)
-        elif _agents(about) or _climbs(path, about):
+        elif _is_agents(about) or _climbs(path, about):
             found.append(path)
     return found
 
 
 def _everything() -> Iterator[tuple[str, os.stat_result]]:
-    for top in ABOVE:
-        with contextlib.suppress(OSError):
-            yield top, os.lstat(top)
-    for path in ENGINES:
+    for path in (*ABOVE, *ENGINES):
         with contextlib.suppress(OSError):
             yield path, os.lstat(path)
     for top in DEEP:
         yield from _entries(top, deep=True)
-    for top in {os.path.realpath(one): one for one in SHALLOW}:  # many of them are one and the same by now
+    for top in {os.path.realpath(one): one for one in SHALLOW}:  # today many of them are the same
         yield from _entries(top, deep=False)
     for top in LIBRARIES:
         for folder in _named(top, "-linux-"):
@@ -266,7 +243,7 @@ def _named(top: str, part: str) -> list[str]:
 
 
 def _entries(top: str, *, deep: bool) -> Iterator[tuple[str, os.stat_result]]:
-    """A folder and what is in it."""
+    """Yield a folder and its entries."""
     waiting = [top]
     while waiting:
         folder = waiting.pop()
@@ -281,19 +258,18 @@ def _entries(top: str, *, deep: bool) -> Iterator[tuple[str, os.stat_result]]:
                         yield entry.path, about
 
 
-def _agents(about: os.stat_result) -> bool:
-    """Also what a group may write: the same bit stands for everybody whom an access list names."""
+def _is_agents(about: os.stat_result) -> bool:
+    """Decide whether the agent may write. The group's bit counts, because it also stands for access lists."""
     return about.st_uid == places.identity()[0] or bool(about.st_mode & (OTHERS_WRITE | GROUP_WRITES))
 
 
 def _climbs(path: str, about: os.stat_result) -> bool:
-    if not stat.S_ISREG(about.st_mode) or not about.st_mode & CLIMBS:
-        return False
-    return not os.statvfs(path).f_flag & os.ST_NOSUID
+    is_climber = stat.S_ISREG(about.st_mode) and about.st_mode & CLIMBS
+    return bool(is_climber) and not os.statvfs(path).f_flag & os.ST_NOSUID
 
 
 def _leads_safely(link: str, seen: dict[str, bool]) -> bool:
-    """Nothing that is passed on its way is the agent's to change, other links included."""
+    """Decide whether the agent can change nothing on a link's way, other links included."""
     for place in _way(link):
         if place not in seen:
             seen[place] = _is_safe(place)
@@ -303,17 +279,16 @@ def _leads_safely(link: str, seen: dict[str, bool]) -> bool:
 
 
 def _is_safe(place: str) -> bool:
-    """By itself. What is not there is as its folder is, which the way has passed before."""
+    """Judge one place by itself. A missing place is as safe as its folder, which is judged before it."""
     with contextlib.suppress(OSError):
         about = os.lstat(place)
-        if stat.S_ISLNK(about.st_mode) or stat.S_ISCHR(about.st_mode):  # as /dev/null, which everybody writes to
-            return True
-        return not _agents(about)
+        is_harmless = stat.S_ISLNK(about.st_mode) or stat.S_ISCHR(about.st_mode)  # such as /dev/null
+        return is_harmless or not _is_agents(about)
     return True
 
 
 def _way(link: str) -> Iterator[str]:
-    """Every folder, link and file that the system passes when it follows a link."""
+    """Yield every folder, link and file that the system passes when it follows a link."""
     here, steps, links = "/", _steps(link), 0
     while steps and links <= MOST_LINKS:
         step = steps.pop()
@@ -333,5 +308,5 @@ def _way(link: str) -> Iterator[str]:
 
 
 def _steps(path: str) -> list[str]:
-    """The last one first."""
+    """Return a path's steps, the last one first."""
     return [step for step in reversed(path.split("/")) if step not in ("", ".")]

@@ -1,7 +1,7 @@
-"""Launched commands: each under a keeper of root's that adopts what it leaves behind and writes down how it ended.
+"""Launches commands, each under a keeper of root that adopts its orphans and records how it ended.
 
-What is known of a name lies in a folder of root's: `who` (keeper and command, with their times of birth) and, by an
-atomic rename, `exit`. The folder itself is the lock that keeps a name from being launched twice.
+Each name has a folder of root with `who` (keeper and command, with their start times) and, by an atomic rename,
+`exit`. The folder itself is the lock that keeps a name from being launched twice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from sandbox.runner import family
 
 from . import places
-from .hands import Refused
+from .hands import Refused, replace
 
 KILL_SECONDS = 10.0
 START_SECONDS = 20.0
@@ -47,13 +47,12 @@ def liveness(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def kill(request: dict[str, Any]) -> dict[str, Any]:
-    """Gone when we answer, or Refused."""
     end(request["name"])
     return {}
 
 
 def still(_: dict[str, Any]) -> dict[str, Any]:
-    """All that was launched, and whatever else runs as the agent."""
+    """End all launched commands, and everything else that runs as the agent."""
     for name in running():
         end(name)
     if os.geteuid() == 0 and not family.end(lambda: family.all_of(places.identity()[0]), KILL_SECONDS):
@@ -67,7 +66,8 @@ def state(name: str) -> str:
         return "absent"
     if (folder / "exit").exists():
         return "exited"
-    return "running" if _members(folder) or _is_new(folder) else "exited"
+    is_new = not (folder / "who").exists() and time.time() - folder.stat().st_mtime < START_SECONDS
+    return "running" if is_new or _members(folder) else "exited"
 
 
 def running() -> list[str]:
@@ -80,7 +80,7 @@ def end(name: str) -> None:
     while state(name) == "running":
         members = _members(folder)
         for pid in members:
-            # The keeper is left to the last: as long as it lives, the whole tree hangs below it.
+            # The keeper comes last: while it lives, all processes are its descendants.
             family.end_descendants(pid, max(0.0, deadline - time.monotonic()))
         family.send(members[1:], 9)
         if time.monotonic() > deadline:
@@ -89,7 +89,7 @@ def end(name: str) -> None:
 
 
 def _members(folder: Path) -> list[int]:
-    """Keeper and command, as far as they live and are still the same."""
+    """Return keeper and command, if they still live."""
     try:
         known = json.loads((folder / "who").read_bytes())
     except (OSError, ValueError):
@@ -97,24 +97,24 @@ def _members(folder: Path) -> list[int]:
     return [pid for pid, born in known if born is not None and family.born(pid) == born]
 
 
-def _is_new(folder: Path) -> bool:
-    return not (folder / "who").exists() and time.time() - folder.stat().st_mtime < START_SECONDS
-
-
 def _keep(folder: Path, spec: dict[str, Any], ready: int) -> None:
-    """Never returns. Nothing of the service that started us is held, or its stream to the host would not end."""
+    """Start the command and wait for its end; never return. It must hold no descriptor of the service that started us,
+    or that service's stream to the host would not end."""
     code = 127
     try:
         _detach(folder, ready)
         process = _start(spec)
         who = [[pid, family.born(pid)] for pid in (os.getpid(), process.pid)]
-        _write(folder / "who", json.dumps(who))
+        replace(folder / "who", json.dumps(who))
         os.write(ready, b"+")
         os.close(ready)
-        code = _wait(process.pid)
+        ended, status = os.wait()
+        while ended != process.pid:
+            ended, status = os.wait()
+        code = family.exit_code(status)
         family.end_descendants(os.getpid(), KILL_SECONDS)
     finally:
-        _write(folder / "exit", str(code))
+        replace(folder / "exit", str(code))
         os._exit(0)
 
 
@@ -129,7 +129,7 @@ def _detach(folder: Path, ready: int) -> None:
     os.closerange(ready + 1, 1024)
     family.adopt_orphans()
     with contextlib.suppress(OSError):
-        # Of all processes the keeper must not be the one that a lack of memory ends.
+        # If memory runs out, the kernel must not choose the keeper.
         Path("/proc/self/oom_score_adj").write_text("-900", encoding="ascii")
 
 
@@ -150,16 +150,3 @@ def _ordinary() -> None:
     family.climb_no_more()
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("300", encoding="ascii")
-
-
-def _wait(command: int) -> int:
-    while True:
-        pid, status = os.wait()
-        if pid == command:
-            return family.exit_code(status)
-
-
-def _write(path: Path, text: str) -> None:
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(text, encoding="ascii")
-    partial.replace(path)

@@ -1,4 +1,4 @@
-"""What the machine uses, for the moments in which the cloud has no sample yet."""
+"""Measures what the machine uses, for moments when the cloud has no sample yet."""
 
 from __future__ import annotations
 

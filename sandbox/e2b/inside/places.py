@@ -1,4 +1,4 @@
-"""Where things lie in a remote environment, and who owns what; the host and our scripts inside agree on it here."""
+"""Names the paths in a remote environment, for the host and for our scripts inside."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pwd
 USER = "user"
 HOME = "/home/user"
 WORK = "/work"
-TEMPORARY = "/tmp"  # noqa: S108 - the path inside a machine that is the session's alone
+TEMPORARY = "/tmp"  # noqa: S108 - a path inside a machine of one session
 OUT = "/var/forgehand/out"
 
 CODE = "/opt/forgehand"
-"""Root's, read-only for the agent: the packages that come from the host, under the names that they have there."""
+"""Belongs to root, read-only for the agent: the host's packages under their own names."""
 RUNNER = CODE + "/sandbox/runner"
 HANDS = CODE + "/sandbox/e2b/inside"
 
-STATE = "/var/lib/forgehand"  # root's alone; the agent cannot look into it
+STATE = "/var/lib/forgehand"  # only root can look into it
 INCOMING = STATE + "/in"
 OUTGOING = STATE + "/out"
 RUNS = STATE + "/runs"
@@ -28,16 +28,16 @@ GATE_KEY = STATE + "/gate.key"
 GATE_LOG = STATE + "/gate.log"
 
 GATE_SOCKET = "/var/forgehand/gateway.sock"
-"""Where the agent reaches the host that has connected to us; in a folder of root's."""
+"""Socket in a folder of root, through which the agent reaches the host that has connected to us."""
 GATE_PATH = "/forgehand/gate"
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:" + HOME + "/.local/bin"
-BASES = (WORK, OUT, HOME, TEMPORARY, RUNNER)  # below these the host opens files; nowhere else
+BASES = (WORK, OUT, HOME, TEMPORARY, RUNNER)  # the host opens files only below these
 
 
 @functools.cache
 def identity() -> tuple[int, int]:
-    """The agent's user and group."""
+    """Return the agent's user and group."""
     try:
         found = pwd.getpwnam(USER)
     except KeyError:
@@ -46,13 +46,13 @@ def identity() -> tuple[int, int]:
 
 
 def environment(extra: dict[str, str]) -> dict[str, str]:
-    """All that a command sees: nothing is handed down from the service that started us."""
+    """Build all of a command's variables; it inherits none from the service that started us."""
     own = {"HOME": HOME, "USER": USER, "LOGNAME": USER, "SHELL": "/bin/sh", "PATH": PATH, "LANG": "C.UTF-8"}
     return {**own, "TMPDIR": TEMPORARY, **extra}
 
 
 def drop() -> dict[str, object]:
-    """Arguments for Popen by which a command becomes the agent's."""
+    """Return Popen's arguments that run a command as the agent's user."""
     if os.geteuid() != 0:
         return {}
     uid, gid = identity()

@@ -1,4 +1,4 @@
-"""How the two ends of a tunnel know each other: each proves that it has the key, which itself never travels there."""
+"""Lets the two ends of a tunnel recognise each other: each proves that it has the key, which never travels there."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Joins connections of the agent with connections that the host has opened into this machine; runs as root.
 
-For hosts that cannot be reached from here. The agent's side is a Unix socket that anybody may use; the host's side is
-a port. Nothing that comes through is looked at: what may be asked of the gateway is decided by the gateway.
+It serves hosts that cannot be reached from here. The agent's side is a Unix socket for anybody; the host's side is a
+port. It does not inspect the traffic, because the gateway decides on each request.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from .frames import Broken, Wire
 
 HANDSHAKE_SECONDS = 10.0
 HEAD_BYTES = 8 << 10
-STRANGERS = 32  # connections to the port that have not proved anything yet
+STRANGERS = 32  # connections to the port that have not proved who they are
 AGENTS = 128
 HOLD_SECONDS = 60.0  # how long the agent waits for a host that is away
 ANSWER_SECONDS = 5.0
 SILENCE_SECONDS = 75.0
-"""The host says something every twenty seconds; one that does not has gone without a word."""
+"""The host pings every twenty seconds; a longer silence means that it has gone."""
 BLOCK = 1 << 16
 REFUSAL = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 class Channel:
-    """One connection of the host's: idle until an agent is given to it."""
+    """One connection of the host, idle until it gets an agent."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
@@ -39,15 +39,17 @@ class Channel:
         self.agent: asyncio.StreamWriter | None = None
 
     async def listen(self) -> None:
-        """Until the host ends it."""
+        """Handle what the host sends, until it ends the connection."""
         while True:
             kind, data = await asyncio.wait_for(self.wire.receive(), SILENCE_SECONDS)
             if kind == frames.PING:
                 await self.wire.send(frames.PONG, data)
             elif kind == frames.CLOSE:
                 return
-            elif kind == frames.TEXT:
-                self._heed(data)
+            elif kind == frames.TEXT and data == b"taken":
+                self.taken.set()
+            elif kind == frames.TEXT and data == b"end" and self.agent is not None and self.agent.can_write_eof():
+                self.agent.write_eof()
             elif kind == frames.BINARY and self.agent is not None:
                 self.agent.write(data)
                 await self.agent.drain()
@@ -58,12 +60,6 @@ class Channel:
         self.wire.abort()
         if self.agent is not None:
             self.agent.close()
-
-    def _heed(self, word: bytes) -> None:
-        if word == b"taken":
-            self.taken.set()
-        elif word == b"end" and self.agent is not None and self.agent.can_write_eof():
-            self.agent.write_eof()
 
 
 class Switchboard:
@@ -80,7 +76,7 @@ class Switchboard:
         self._strangers += 1
         try:
             wire = await asyncio.wait_for(_known(reader, writer), HANDSHAKE_SECONDS)
-        except (Broken, OSError, ValueError, asyncio.IncompleteReadError, asyncio.TimeoutError):  # noqa: UP041 - two classes before 3.11
+        except (Broken, OSError, ValueError, asyncio.IncompleteReadError, asyncio.TimeoutError):
             writer.close()
             return
         finally:
@@ -105,13 +101,13 @@ class Switchboard:
                 await _pass_on(reader, channel)
             except (Broken, OSError):
                 channel.end()
-        except (Broken, OSError, asyncio.TimeoutError):  # noqa: UP041
+        except (Broken, OSError, asyncio.TimeoutError):
             writer.transport.abort()
         finally:
             self._agents -= 1
 
     async def _channel(self, agent: asyncio.StreamWriter) -> Channel:
-        """One whose host answers now: a machine that was paused does not know which of its connections have died."""
+        """Find a connection whose host answers now; after a pause many may be dead without our knowledge."""
         while True:
             while not self._idle:
                 self._came.clear()
@@ -123,12 +119,12 @@ class Switchboard:
                 await asyncio.wait_for(channel.taken.wait(), ANSWER_SECONDS)
                 if not channel.ended:
                     return channel
-            channel.agent = None  # which must not be closed with it
+            channel.agent = None  # ending the channel must not close it
             channel.end()
 
 
 async def _known(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Wire:
-    """A host that has the key, or Broken. The key is read each time: a new host brings a new one."""
+    """Accept a host that proves that it has the key, or raise Broken. Read the key each time: it may be new."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     named = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
     key = named.get("sec-websocket-key", "")
@@ -148,25 +144,21 @@ async def _known(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     return wire
 
 
+def _key() -> bytes:
+    return Path(places.GATE_KEY).read_bytes()
+
+
 async def _pass_on(reader: asyncio.StreamReader, channel: Channel) -> None:
-    while True:
-        data = await reader.read(BLOCK)
-        if not data:
-            break
+    while data := await reader.read(BLOCK):
         await channel.wire.send(frames.BINARY, data)
     if not channel.ended:
         await channel.wire.say("end")
 
 
-def _key() -> bytes:
-    return Path(places.GATE_KEY).read_bytes()
-
-
 def _socket_for_agents() -> socket.socket:
-    """In the place of one that was left by a process that was killed; anybody may use it."""
+    """Make the agents' socket, which anybody may use; replace one that a killed process left."""
     path = Path(places.GATE_SOCKET)
-    with contextlib.suppress(FileNotFoundError):
-        path.unlink()
+    path.unlink(missing_ok=True)
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     found.bind(str(path))
     path.chmod(0o666)
@@ -176,7 +168,7 @@ def _socket_for_agents() -> socket.socket:
 async def serve(ready: int) -> None:
     board = Switchboard()
     agents = await asyncio.start_unix_server(board.agent, sock=_socket_for_agents(), backlog=AGENTS)
-    # On every address: E2B's proxy does not come over loopback. Who comes has to prove that it is the host.
+    # On every address, because E2B's proxy does not come over loopback. Each client must prove that it is the host.
     hosts = await asyncio.start_server(board.host, "0.0.0.0", 0, limit=HEAD_BYTES)  # noqa: S104
     os.write(ready, b"%d\n" % hosts.sockets[0].getsockname()[1])
     os.close(ready)
@@ -185,6 +177,6 @@ async def serve(ready: int) -> None:
 
 def main(ready: int) -> None:
     with contextlib.suppress(OSError):
-        # As long as the machine lives there has to be a way to the model.
+        # If memory runs out, the kernel must not end the way to the model.
         Path("/proc/self/oom_score_adj").write_text("-900", encoding="ascii")
     asyncio.run(serve(ready))

@@ -1,6 +1,6 @@
-"""Tells the host of a file's growth as it happens: a line for every change, and one a second in any case.
+"""Tells the host of a file's growth as it happens: a line for every change, and at least one a second.
 
-Disposable: it lives for a bounded time, and losing it costs the host nothing but a moment.
+It is disposable: it lives for a limited time, and its loss costs the host only a moment.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from . import files, launching
 from .hands import say
 
 TELL_SECONDS = 1.0
-# How long to wait between two looks: (after so many seconds without a change, the pause).
+# Pauses between two looks: (as long as it is unchanged for fewer seconds, the pause).
 PAUSES = ((2.0, 0.01), (30.0, 0.025), (float("inf"), 0.05))
 
 
 def watch(request: dict[str, Any]) -> dict[str, Any]:
-    """Each line: the file's size, then the names that run."""
-    os.set_blocking(1, False)  # a reader that hangs must not keep us: the host has noticed and looks elsewhere
+    """Print lines with the file's size and the names that run."""
+    os.set_blocking(1, False)  # a reader that hangs must not block us; the host has noticed and looks elsewhere
     began = changed = told = time.monotonic()
     known: tuple[int, list[str]] | None = None
     while time.monotonic() - began < request["seconds"]:
