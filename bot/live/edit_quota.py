@@ -124,7 +124,7 @@ class EditQuota:
         return strict if now >= self.paused_until else replace(self, paused_until=max(until, self.paused_until))
 
     def spacing_seconds(self, now: float) -> float:
-        """Space edits that are not pressing: by a second while the bucket is full, at the pace of the refill if empty."""
+        """Space edits that are not pressing: a second while the bucket is full, the pace of the refill if empty."""
         fill = self.at(now).tokens / self.rule.depth
         return 1.0 + (1.0 / self.rate(now) - 1.0) * (1.0 - fill) ** 2
 

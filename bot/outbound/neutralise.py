@@ -170,7 +170,7 @@ def inert(text: str) -> str:
 
 def quoted(text: str) -> str:
     """The same set apart as a quotation, and judged as it stands there."""
-    return _markdown(_set_apart(shown(text)), untrusted, any_html, _set_apart)
+    return _markdown(set_apart(shown(text)), untrusted, any_html, set_apart)
 
 
 def line(text: str) -> str:
@@ -215,7 +215,7 @@ def _without_ticks(text: str) -> str:
     return text.replace("`", "&#96;")
 
 
-def _set_apart(text: str) -> str:
+def set_apart(text: str) -> str:
     return "\n".join(f"> {one}".rstrip() for one in text.split("\n"))
 
 
