@@ -1,7 +1,6 @@
-"""Keeps every live comment true to the store: one writer an installation, the latest state only, finals first.
+"""Keep every live comment true to the store: one writer per installation, only the latest state, final forms first.
 
-What waits here may be lost with the process: at start every turn whose final form is not known to be on GitHub is
-touched again.
+A crash loses what waits here. At start, `say_unsaid` touches every turn whose final form may not be on GitHub.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ log = logging.getLogger(__name__)
 
 STORE_PAUSE_SECONDS = 1.0
 PATIENCE_SECONDS = 2.0
-"""So long the writer waits for one comment; then it goes on with the others beside it."""
+"""The writer waits this long for one comment; then it goes on with the others meanwhile."""
 MOST_TRIES_REFUSED = 6
-"""Of a final form that GitHub says no to; then it waits for the next start, or for the App to be let in again."""
+"""After so many refusals, a final form waits for the next start, or until the App is let in again."""
 HEARTBEAT_SECONDS = 30.0
-"""Where nothing but the time has changed, the comment is written no more often than this."""
+"""If only the time has changed, the comment is written no more often than this."""
 
 
 class LiveBoard:
-    """`touch` says that a turn has changed; the rest follows from the store."""
+    """Learns by `touch` that a turn has changed; the store says the rest."""
 
     def __init__(
         self,
@@ -67,7 +66,7 @@ class LiveBoard:
         self._begun: set[TurnKey] = set()
 
     async def say_unsaid(self) -> None:
-        """Whatever a former process (or a former time, when we were not let in) left unsaid is said now."""
+        """Say what a former process left unsaid, or what could not be said while the App was not let in."""
         for comment in await comments.unsettled(self._store):
             await self._touch(comment.key, Weight.FINAL)
         for key in await approvals.unsettled_questions(self._store):
@@ -86,7 +85,7 @@ class LiveBoard:
         self._start(self._touch(key, weight))
 
     async def post(self, key: TurnKey) -> None:
-        """The first form of the comment, found or created, then the reaction: at once where the quota permits."""
+        """Find or create the comment, then react: at once if the quota permits."""
         quota = await self._quotas.look((await self._thread(key)).installation)
         if quota.wait_seconds(self._clock(), first=True) > 0:
             self.touch(key, pressing=True)
@@ -95,7 +94,7 @@ class LiveBoard:
         await self._react(key)
 
     def moved(self, key: TurnKey) -> None:
-        """Its issue went elsewhere."""
+        """Forget the thread of a turn whose issue was transferred."""
         self._threads.pop(key, None)
 
     async def boxes(self, key: TurnKey) -> list[TickBox]:
@@ -103,7 +102,7 @@ class LiveBoard:
         return await self._page.boxes(await sessions.turn(self._store, key), session)
 
     async def line(self, key: TurnKey) -> tuple[int, str] | None:
-        """The place of a turn that waits, and what it waits for, as its comment says it."""
+        """Return the place of a waiting turn, and what it waits for, in the words of its comment."""
         view = await self._page.view(key)
         return (view.place.number, render.waiting(view)) if view.place is not None else None
 
@@ -122,7 +121,7 @@ class LiveBoard:
         return comment
 
     async def _react(self, key: TurnKey) -> None:
-        """Shows that the request was seen; one that was deleted meanwhile gets no reaction."""
+        """Show that the request was seen; a deleted one gets no reaction."""
         comment = await comments.get(self._store, key)
         if comment is None or not comment.reacted:
             turn = await sessions.turn(self._store, key)
@@ -155,7 +154,7 @@ class LiveBoard:
         return task
 
     async def _thread(self, key: TurnKey) -> Thread:
-        """Finds the thread of its comment: where it was asked for, or where that issue went."""
+        """Find the thread of the comment: where the turn was asked for, or where that issue went."""
         if key not in self._threads:
             turn = await sessions.turn(self._store, key)
             home = (await sessions.session(self._store, key.session)).thread
@@ -181,13 +180,15 @@ class LiveBoard:
         crowded = due.sessions() > quota.rule.most_sessions
         writing = self._start(self._write_one(installation, due, key, crowded=crowded))
         await asyncio.wait({writing}, timeout=PATIENCE_SECONDS)
-        if not writing.done():
-            due.hold(key)
-            writing.add_done_callback(lambda _: self._let_go(installation, due, key))
+        if writing.done():
+            return
 
-    def _let_go(self, installation: InstallationId, due: DueList, key: TurnKey) -> None:
-        due.let_go(key)
-        self._keep_writing(installation)
+        def let_go(_: asyncio.Task[None]) -> None:
+            due.let_go(key)
+            self._keep_writing(installation)
+
+        due.hold(key)
+        writing.add_done_callback(let_go)
 
     async def _write_one(self, installation: InstallationId, due: DueList, key: TurnKey, *, crowded: bool) -> None:
         entry = due.take(key)
@@ -213,7 +214,7 @@ class LiveBoard:
             comment = await self._make(key)
         await self._react(key)
         page = await self._page.render(key, crowded=crowded)
-        if not entry.first and not self._is_worth_it(key, page, comment, crowded=crowded):
+        if not entry.first and not self._is_worth_an_edit(key, page, comment, crowded=crowded):
             return
         if comment.comment_id is not None and _digest(page.body) != comment.body_sha256:
             await self._quotas.spend((await self._thread(key)).installation)
@@ -222,8 +223,7 @@ class LiveBoard:
         await comments.shown(self._store, comment, _digest(page.body), page.still, final=page.final)
         self._note(due, key, page)
 
-    def _is_worth_it(self, key: TurnKey, page: Rendered, comment: LiveComment, *, crowded: bool) -> bool:
-        """Decides on a change for which nobody waits in particular."""
+    def _is_worth_an_edit(self, key: TurnKey, page: Rendered, comment: LiveComment, *, crowded: bool) -> bool:
         if crowded and not page.final and (page.state is TurnState.QUEUED or key in self._begun):
             return False
         rested = self._clock() - comment.updated_at
@@ -240,7 +240,7 @@ class LiveBoard:
             self._posting.pop(key, None)
 
     async def _put(self, key: TurnKey, comment_id: int, body: str) -> None:
-        """Made again where somebody deleted it: once, a second time it is left at that."""
+        """Edit the comment; if somebody deleted it, make it again, but only once."""
         thread = await self._thread(key)
         try:
             await self._outbound.edit_comment(thread, comment_id, body)
@@ -248,9 +248,9 @@ class LiveBoard:
             if not await comments.lost(self._store, key):
                 return
             log.info("live comment was deleted; it is made again, once", extra={"turn": key.workflow_id})
-            await self._put_anew(key, thread, body)
+            await self._make_again(key, thread, body)
 
-    async def _put_anew(self, key: TurnKey, thread: Thread, body: str) -> None:
+    async def _make_again(self, key: TurnKey, thread: Thread, body: str) -> None:
         try:
             made = await self._outbound.comment(thread, body, self._page.marker(key))
         except GitHubRefused as refused:  # the whole thread is gone, or locked
@@ -263,7 +263,7 @@ class LiveBoard:
 
 
 def _put_back_final(due: DueList, key: TurnKey, entry: Due) -> None:
-    """Drops what is not the last word: the next change brings a newer one."""
+    """Drop what is not final: the next change brings a newer state."""
     if entry.final and entry.tries < MOST_TRIES_REFUSED:
         due.put_back(key, entry)
 

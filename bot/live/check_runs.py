@@ -1,4 +1,4 @@
-"""Keeps the check runs true to the store, and knows what each says: a state, a conclusion, a line for each finding."""
+"""Keep the check runs true to the store, and know what each says: a state, a conclusion, a line for each finding."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ from bot.store.ci import MOVED, TurnCheck
 from bot.store.sessions import Turn
 from bot.words import endings, on_reviews, outcomes
 
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5
+PAUSE_SECONDS = 2.0
 NAME = "Forgehand"
 MOST_ANNOTATIONS = 200
 MOST_MESSAGE = 4_000
@@ -46,57 +50,38 @@ def check_output(turn: Turn, wanted: str) -> CheckOutput:
         return CheckOutput("Queued", endings.waits(), status="queued", buttons=(STOP,))
     if wanted == TurnState.RUNNING:
         return CheckOutput("Under way", endings.is_shown_in_the_comment(), status="in_progress", buttons=(STOP,))
-    return _final(turn)
+    return _of_review(turn) or _of_work(turn, turn.outcome or Outcome.FAILED)
 
 
-def _final(turn: Turn) -> CheckOutput:
-    outcome = turn.outcome or Outcome.FAILED
-    review = _review(turn)
+def _of_review(turn: Turn) -> CheckOutput | None:
+    said = turn.part(HandedOver).review
+    if said is None or turn.outcome is not Outcome.REVIEWED:
+        return None
+    review = findings.load(said)
+    changes_wanted = review.verdict is ReviewVerdict.REQUEST_CHANGES  # not a failure of the commit: people decide
     return CheckOutput(
-        title=_title(turn, outcome),
-        summary=_summary(turn, outcome),
-        conclusion=_conclusion(turn, outcome),
-        annotations=tuple(_annotation(one) for one in review.comments[:MOST_ANNOTATIONS]) if review else (),
+        title=on_reviews.headline(review.verdict),
+        summary=turn.detail or endings.is_shown_in_the_comment(),
+        conclusion="neutral" if changes_wanted else _CONCLUSIONS[Outcome.REVIEWED],
+        annotations=tuple(_annotation(one) for one in review.comments[:MOST_ANNOTATIONS]),
         buttons=(RETRY,),
     )
 
 
-def _title(turn: Turn, outcome: Outcome) -> str:
-    """Says what a review has come to, and of work also that it is known to be broken."""
-    if (review := _review(turn)) is not None:
-        return on_reviews.headline(review.verdict)
-    words = outcomes.headline(outcome)
-    return outcomes.with_failing_checks(words) if _checked(turn, outcome) == "failure" else words
-
-
-def _summary(turn: Turn, outcome: Outcome) -> str:
-    words = turn.detail or endings.is_shown_in_the_comment()
-    if outcome not in _PUSHED or not turn.verified:
-        return words
-    told = verification.words(turn.verified, neutralise.block, mended=turn.mending is not None)
-    return f"{words}\n\n**Verified by Forgehand:** {told}"
-
-
-def _conclusion(turn: Turn, outcome: Outcome) -> str:
-    """Changes that a review asks for are no success; nor are they a failure of the commit, as long as people decide."""
-    review = _review(turn)
-    if review is not None and review.verdict is ReviewVerdict.REQUEST_CHANGES:
-        return "neutral"
+def _of_work(turn: Turn, outcome: Outcome) -> CheckOutput:
+    """Fail for what the work has broken; people decide on what could not be verified, or was broken before."""
+    title, summary = outcomes.headline(outcome), turn.detail or endings.is_shown_in_the_comment()
+    conclusion = _CONCLUSIONS.get(outcome, "neutral")
     if outcome in _PUSHED:
-        return _checked(turn, outcome)
-    return _CONCLUSIONS.get(outcome, "neutral")
-
-
-def _checked(turn: Turn, outcome: Outcome) -> str:
-    """Fails for what the work has broken; people decide on what could not be verified, or was broken before."""
-    if outcome not in _PUSHED or not turn.verified or verification.all_passed(turn.verified):
-        return "success"
-    return "failure" if verification.work_fails(turn.verified) else "neutral"
-
-
-def _review(turn: Turn) -> findings.ReviewReport | None:
-    said = turn.part(HandedOver).review
-    return findings.load(said) if said is not None and turn.outcome is Outcome.REVIEWED else None
+        conclusion = "success"
+        if turn.verified:
+            told = verification.words(turn.verified, neutralise.block, mended=turn.mending is not None)
+            summary = f"{summary}\n\n**Verified by Forgehand:** {told}"
+            if verification.work_fails(turn.verified):
+                title, conclusion = outcomes.with_failing_checks(title), "failure"
+            elif not verification.all_passed(turn.verified):
+                conclusion = "neutral"
+    return CheckOutput(title=title, summary=summary, conclusion=conclusion, buttons=(RETRY,))
 
 
 def _annotation(one: ReviewFinding) -> Annotation:
@@ -104,14 +89,8 @@ def _annotation(one: ReviewFinding) -> Annotation:
     return Annotation(one.path, one.first, one.line, level, one.body[:MOST_MESSAGE], one.severity.capitalize())
 
 
-log = logging.getLogger(__name__)
-
-LOOK_SECONDS = 0.5
-PAUSE_SECONDS = 2.0
-
-
 class CheckBoard:
-    """One writer an installation, as for the comments: a slow GitHub of one holds up no other."""
+    """One writer per installation, as for the comments: if GitHub is slow for one, the others do not wait."""
 
     def __init__(self, store: Store, outbound: Outbound) -> None:
         self._store = store
@@ -128,12 +107,11 @@ class CheckBoard:
             self._writers[installation] = self.loop.begin(self._write(due[installation]))
 
     async def _write(self, due: Sequence[TurnCheck]) -> None:
-        """One that cannot be told must not silence the others."""
         pause = 0.0
         for check in due:
             try:
                 pause = max(pause, await self._one(check))
-            except Exception:  # a bug, or the store's
+            except Exception:  # a bug, or the store's: the other check runs must not wait for it
                 log.exception("a check run cannot be told", extra={"turn": check.key.workflow_id})
                 pause = max(pause, PAUSE_SECONDS)
         await asyncio.sleep(pause)
@@ -145,7 +123,7 @@ class CheckBoard:
         except TransientError as error:
             log.warning("a check run waits", extra={"turn": check.key.workflow_id, "error": str(error)})
             return error.retry_after or PAUSE_SECONDS
-        except BotError as error:  # without the permission, say: nobody has to do without the review for that
+        except BotError as error:  # for example a missing permission: the review itself goes on
             log.warning("a check run cannot be told", extra={"turn": check.key.workflow_id, "error": str(error)})
             await ci.check_refused(self._store, check)
             return PAUSE_SECONDS

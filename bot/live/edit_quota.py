@@ -1,14 +1,15 @@
-"""Decides how often and in which order comments are edited: a stored token bucket, and what we know of GitHub's limits.
+"""Decide how often and in which order comments are edited: a stored token bucket, and what we know of GitHub's limits.
 
 GitHub documents 80 content-generating requests a minute and 500 an hour, and does not say whether an edit is one. So
-an installation begins STRICT, at a rate that keeps to both. Only where people want more than that for a whole hour is
-a little more tried (PROBING), slowly, so that a refusal would find few requests too many; an hour with more than 500
-edits and no refusal shows that edits do not count, and the LENIENT pace holds until a refusal says otherwise.
+an installation begins STRICT, at a rate that keeps to both. If people want more than that for a whole hour, PROBING
+tries a little more, slowly, so that a refusal would come after few requests too many. An hour with more than 500 edits
+and no refusal shows that edits do not count; then LENIENT holds until a refusal says otherwise.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -27,13 +28,19 @@ class EditPace(StrEnum):
     LENIENT = "lenient"
 
 
+LONGEST_REST_SECONDS = 60.0
+FIRST_RETRY_SECONDS = 0.5
+LATELY_SECONDS = 60.0
+FOREVER = float("inf")
+
+
 @dataclass(frozen=True)
 class PaceRule:
-    """A bucket's size and how fast it fills; above so many sessions at work, each is shown at its start and its end."""
-
     depth: float
+    """The size of the bucket, which fills at `per_second`."""
     per_second: float
     most_sessions: int
+    """Above so many sessions at work, each is shown only at its start and its end."""
 
 
 RULES = {
@@ -42,19 +49,19 @@ RULES = {
     EditPace.LENIENT: PaceRule(120.0, 0.95, 100),
 }
 RESERVED = 20.0
-"""Of the bucket, for final states and questions."""
+"""This part of the bucket is for final states and questions."""
 QUICK_DEPTH = 12.0
 QUICK_PER_SECOND = 1.0
 QUICK_RESERVED = 10.0
-"""So many final states may follow each other at once; any other edit comes a second after the one before."""
+"""So many final states may follow each other at once; other edits are a second apart."""
 LEAST_PAUSE_SECONDS = 75.0
-"""After a refusal that names no time to wait."""
+"""The pause after a refusal that names no time to wait."""
 LONGEST_PAUSE_SECONDS = 3700.0
-"""GitHub counts by the hour: an end further away was noted before the clock was set back."""
+"""GitHub counts by the hour: a pause that ends later was noted before the clock was set back."""
 RECOVERING = 0.7
 WINDOW_SECONDS = 3600.0
 PROOF_EDITS = 520
-"""In one hour: more than content-generating requests may be."""
+"""So many in one hour prove that edits are not content-generating requests."""
 TRY_AGAIN_SECONDS = 7 * 24 * 3600.0
 """After a refusal nothing is tried for a week."""
 
@@ -66,7 +73,7 @@ class EditQuota:
     paused_until: float = 0.0
     pace: EditPace = EditPace.STRICT
     pace_since: float = 0.0
-    """When the present pace, or its present hour, began."""
+    """The begin of the present pace, or of its present hour."""
     pace_edits: int = 0
     refused_at: float = 0.0
     quick: float = QUICK_DEPTH
@@ -80,20 +87,19 @@ class EditQuota:
         return RULES[self.pace]
 
     def rate(self, now: float) -> float:
-        """Refills slower in the hour after a refusal, so that GitHub's count of that hour runs down."""
+        """Refill more slowly in the hour after a refusal, so that GitHub's count of that hour runs down."""
         recovering = self.pace is EditPace.STRICT and 0 < self.refused_at <= now < self.refused_at + WINDOW_SECONDS
         return self.rule.per_second * (RECOVERING if recovering else 1.0)
 
     def at(self, now: float) -> EditQuota:
-        """Refilled up to now; a clock that went back takes nothing away."""
+        """Refill up to now; a clock that went back takes nothing away."""
         passed = max(0.0, now - self.refilled_at)
         tokens = min(self.rule.depth, self.tokens + passed * self.rate(now))
-        return replace(
-            self, tokens=tokens, refilled_at=now, quick=min(QUICK_DEPTH, self.quick + passed * QUICK_PER_SECOND)
-        )
+        quick = min(QUICK_DEPTH, self.quick + passed * QUICK_PER_SECOND)
+        return replace(self, tokens=tokens, refilled_at=now, quick=quick)
 
     def wait_seconds(self, now: float, *, first: bool) -> float:
-        """Returns the wait for one more; 0 when it may go now. `first`: a final state, a question, a new comment."""
+        """Return the wait for one more; 0 if it may go now. `first`: a final state, a question, a new comment."""
         if now < self.paused_until < now + LONGEST_PAUSE_SECONDS:
             return self.paused_until - now
         filled = self.at(now)
@@ -112,18 +118,18 @@ class EditQuota:
         return taken._learnt(now)
 
     def refused(self, now: float, retry_after: float | None) -> EditQuota:
-        """Wait as long as GitHub says, and go on at the strict pace with nothing saved up."""
+        """Wait as long as GitHub says, then go on at the strict pace with nothing saved up."""
         until = now + (retry_after or LEAST_PAUSE_SECONDS)
         strict = EditQuota(0.0, now, until, EditPace.STRICT, now, 0, refused_at=now, quick=0.0)
         return strict if now >= self.paused_until else replace(self, paused_until=max(until, self.paused_until))
 
     def spacing_seconds(self, now: float) -> float:
-        """Between two edits that are not pressing: a second while the bucket is full, the refill's pace when empty."""
+        """Space edits that are not pressing: a second while the bucket is full, the pace of the refill if empty."""
         fill = self.at(now).tokens / self.rule.depth
         return 1.0 + (1.0 / self.rate(now) - 1.0) * (1.0 - fill) ** 2
 
     def _learnt(self, now: float) -> EditQuota:
-        """One step up, where an hour is over in which more was wanted and nothing was refused."""
+        """Go one step up after an hour in which more was wanted and nothing was refused."""
         if self.pace is EditPace.PROBING and self.pace_edits >= PROOF_EDITS:
             return replace(self, pace=EditPace.LENIENT, pace_since=now, pace_edits=0)
         if self.pace is EditPace.LENIENT or 0 <= now - self.pace_since < WINDOW_SECONDS:
@@ -134,7 +140,7 @@ class EditQuota:
 
 
 class EditQuotas:
-    """What anybody makes is noted, and taken off at the next look."""
+    """Notes what anybody makes, and takes it off the bucket at the next look."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store
@@ -143,7 +149,7 @@ class EditQuotas:
         self._changing: defaultdict[InstallationId, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def note(self, installation: InstallationId) -> None:
-        """Something was made there: a comment, a pull request, an answer."""
+        """Note that something was made: a comment, a pull request, an answer."""
         self._noted[installation] += 1
 
     async def look(self, installation: InstallationId) -> EditQuota:
@@ -163,9 +169,10 @@ class EditQuotas:
                 await self._save(installation, quota.refused(self._clock(), retry_after))
 
     async def _settled(self, installation: InstallationId) -> EditQuota:
-        """Takes off what was noted, once: what is taken off a full bucket at every look never comes back."""
+        """Take off what was noted, once: a full bucket must not lose it at every look."""
         noted, now = self._noted[installation], self._clock()
-        quota = _stored(await comments.edit_quota(self._store, installation), now)
+        stored = await comments.edit_quota(self._store, installation)
+        quota = EditQuota(**asdict(stored) | {"pace": EditPace(stored.pace)}) if stored else EditQuota.full(now)
         if noted:
             quota = quota.spent(now, noted)
             await self._save(installation, quota)
@@ -176,22 +183,12 @@ class EditQuotas:
         await comments.save_edit_quota(self._store, installation, Bucket(**asdict(quota)))
 
 
-def _stored(stored: Bucket | None, now: float) -> EditQuota:
-    return EditQuota(**{**asdict(stored), "pace": EditPace(stored.pace)}) if stored else EditQuota.full(now)
-
-
-LONGEST_REST_SECONDS = 60.0
-FIRST_RETRY_SECONDS = 0.5
-LATELY_SECONDS = 60.0
-FOREVER = float("inf")
-
-
 class Weight(IntEnum):
-    """What a change is worth: the heavier goes first, and from PRESSING on out of the bucket's reserve."""
+    """The worth of a change: the heavier goes first, and from PRESSING on it may use the bucket's reserve."""
 
     NEWS = 0
     PRESSING = 1
-    """A question, a wish to stop, a box that was ticked: somebody waits for what the comment says next."""
+    """A question, a wish to stop, a ticked box: somebody waits for what the comment says next."""
     FINAL = 2
 
 
@@ -211,9 +208,9 @@ class Due:
 
 
 class DueList:
-    """At most one entry a turn: the latest state is written, never a queue of states.
+    """Holds at most one entry per turn: only the latest state is written.
 
-    Its own times are of a clock that never jumps: a wall clock set back must not silence a comment.
+    Its clock never jumps: a wall clock that is set back must not silence a comment.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -221,7 +218,7 @@ class DueList:
         self._entries: dict[TurnKey, Due] = {}
         self._last_began = -FOREVER
         self._since: dict[TurnKey, float] = {}
-        """Of the oldest news that its comment does not show."""
+        """The time of the oldest news that a comment does not show."""
         self._held: set[TurnKey] = set()
         self._heard: dict[TurnKey, float] = {}
         self._wake = asyncio.Event()
@@ -246,7 +243,7 @@ class DueList:
         self._since.pop(key, None)
 
     def next(self, now: float, quota: EditQuota) -> tuple[TurnKey, float]:
-        """The one to write next and how long to wait before: the weightiest, then the one with the oldest news."""
+        """Return the one to write next and the wait before: the weightiest first, then the one with the oldest news."""
         here = self._clock()
         waits = {
             True: quota.wait_seconds(now, first=True),
@@ -267,19 +264,17 @@ class DueList:
         return key, wait(key)
 
     async def wait(self, seconds: float) -> None:
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
-        except TimeoutError:
-            return
 
     def take(self, key: TurnKey) -> Due:
-        """Takes it out to be written; what is news from here on is not in it."""
+        """Take it out to be written; later news is not in it."""
         self._since.pop(key, None)
         return self._entries.pop(key)
 
     def hold(self, key: TurnKey) -> None:
-        """Holds newer news back while it is written, so that they cannot overtake it."""
+        """Hold newer news back while it is written, so that they cannot overtake it."""
         self._held.add(key)
 
     def let_go(self, key: TurnKey) -> None:
@@ -287,11 +282,11 @@ class DueList:
         self._wake.set()
 
     def began(self) -> None:
-        """A write goes out: the next is spaced from here, however long this one takes."""
+        """Space the next write from the begin of this one, however long this one takes."""
         self._last_began = self._clock()
 
     def put_back(self, key: TurnKey, entry: Due) -> None:
-        """Tries later, and later each time."""
+        """Try again later, and later each time."""
         known = self._entries.setdefault(key, entry)
         self._since.setdefault(key, self._clock())
         known.weight = max(known.weight, entry.weight)

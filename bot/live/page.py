@@ -28,18 +28,20 @@ from bot.words import endings, on_forks
 
 @dataclass(frozen=True)
 class QueuePlace:
-    """In the line, from 1. `estimate` is in seconds; None where too little is known to name one."""
+    """The place of a turn in the line."""
 
     number: int
+    """From 1."""
     running: int
     behind_own_thread: bool = False
     """The turn before it on the same thread has to end first."""
     estimate: float | None = None
+    """Seconds; None if too few turns are known to estimate."""
     known: int = 0
 
 
 FindQueuePlace = Callable[[Turn], Awaitable[QueuePlace | None]]
-"""Finds the place of a turn that waits; None for any other."""
+"""Find the place of a turn that waits; None for any other turn."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class TurnView:
     state: LiveState
     cost: ModelCost
     funds: Funds
-    """The session's: now, or as it stood when the turn had ended."""
+    """The session's, now or at the end of the turn."""
     place: QueuePlace | None
     files: list[dict[str, Any]]
     verified: list[dict[str, Any]]
@@ -62,19 +64,20 @@ class TurnView:
     paused: bool = False
     """The operator lets nothing new begin."""
     asks: Sequence[Approval] = ()
+    """What waits for an answer."""
     asked: Sequence[Approval] = ()
-    """All that people were asked, and how it stands."""
+    """All that people were asked, answered or not."""
     sample: Sample | None = None
     sandbox_usd: float = 0.0
     boxes: tuple[TickBox, ...] = ()
     subagents: tuple[int, int] = (0, 0)
-    """How many a turn may start, and how many at once; known where one was refused."""
+    """How many a turn may start, and how many at once; filled in if one was refused."""
     crowded: bool = False
-    """So many sessions are at work that this comment is written at the start and at the end only."""
+    """So many sessions are at work that this comment is updated at the start and the end only."""
     public_url: str = ""
-    """Where our pages are; empty where nobody else can reach them."""
+    """The address of our pages; empty if nobody else can reach them."""
     findings: int = 0
-    """Of our reviews of the pull request that was pushed to, which are open still."""
+    """Open findings of our reviews of the pull request that was pushed to."""
 
     @property
     def ended(self) -> bool:
@@ -87,11 +90,11 @@ class TurnView:
 
 @dataclass(frozen=True)
 class Rendered:
-    """The comment as it is to be, and what the one who writes it must know."""
+    """The text of the comment, and what its writer must know."""
 
     body: str
     still: str
-    """A digest of it that does not change by the mere passing of time, nor by what the machine uses."""
+    """A digest that neither the passing of time changes nor what the machine uses."""
     state: TurnState
 
     @property
@@ -101,15 +104,13 @@ class Rendered:
 
 @dataclass(frozen=True)
 class PageSettings:
-    """What the operator has set that comments depend on."""
-
     command: str
     limits: Limits = field(default_factory=Limits)
     public_url: str = ""
 
 
 class Page:
-    """The same stored state always gives the same text, but for the elapsed time of a turn that runs."""
+    """Turns a stored state into a text: always the same, except for the elapsed time of a running turn."""
 
     def __init__(
         self,
@@ -131,22 +132,23 @@ class Page:
         return self._settings.command
 
     def marker(self, key: TurnKey) -> str:
-        """Finds our comment again, whatever state it shows."""
+        """Return the beginning by which our comment is found, whatever state it shows."""
         return f"<!-- forgehand:session={key.session} turn={key.n}"
 
     async def view(self, key: TurnKey) -> TurnView:
         turn = await sessions.turn(self._store, key)
         session = await sessions.session(self._store, key.session)
-        asked = await approvals.of_turn(self._store, key)
-        means = await self._means(turn)
-        state = await self._folds.of(key)
+        asked, means = await approvals.of_turn(self._store, key), await self._means(turn)
+        state, limits = await self._folds.of(key), self._settings.limits
+        subagents = repo_config.load(turn.config).subagents
+        account = await spend.account(self._store, key.session, turn=turn.n, at=turn.finished_at)
         return TurnView(
             turn=turn,
             session=session,
             thread=session.thread,
             state=state,
             cost=await spend.turn_cost(self._store, key),
-            funds=await self._funds(turn),
+            funds=funds.of(account, BudgetTerms.of(limits)),
             means=means,
             place=await self._find_place(turn),
             paused=await operations.paused_at(self._store) is not None,
@@ -159,18 +161,17 @@ class Page:
             sample=await machines.latest_sample(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
             boxes=tuple(await self._boxes(turn, session, asked, means)),
-            subagents=self._subagents(turn) if state.spawns_refused else (0, 0),
+            subagents=subagents.within(limits.subagents, limits.subagents_at_once) if state.spawns_refused else (0, 0),
             public_url=self._settings.public_url,
-            findings=await self._findings(turn, session),
+            findings=await self._open_findings(turn, session),
         )
 
     async def render(self, key: TurnKey, *, crowded: bool = False) -> Rendered:
         view = await self.view(key)
-        apart = replace(view, crowded=crowded, state=view.state.copy())
-        return await asyncio.to_thread(_rendered, apart)
+        return await asyncio.to_thread(_rendered, replace(view, crowded=crowded, state=view.state.copy()))
 
     async def boxes(self, turn: Turn, session: Session) -> list[TickBox]:
-        """Lists what may be ticked now; nothing where a later turn has followed."""
+        """List what may be ticked now: nothing once a later turn has followed."""
         asked = await approvals.of_turn(self._store, turn.key)
         return await self._boxes(turn, session, asked, await self._means(turn))
 
@@ -186,18 +187,10 @@ class Page:
         offered += [box for one in questions.answerable(asked) for box in questions.to_answer_late(one.id)]
         return offered + questions.at_the_end(turn.outcome or Outcome.FAILED, means)
 
-    def _subagents(self, turn: Turn) -> tuple[int, int]:
-        chosen = repo_config.load(turn.config).subagents
-        return chosen.within(self._settings.limits.subagents, self._settings.limits.subagents_at_once)
-
-    async def _findings(self, turn: Turn, session: Session) -> int:
+    async def _open_findings(self, turn: Turn, session: Session) -> int:
         if turn.outcome is not Outcome.PUSHED or turn.part(OnFork).fork is not None or session.pull_number is None:
             return 0
         return len(await posted_findings.open_findings(self._store, session.repo_id, session.pull_number))
-
-    async def _funds(self, turn: Turn) -> Funds:
-        account = await spend.account(self._store, turn.key.session, turn=turn.n, at=turn.finished_at)
-        return funds.of(account, BudgetTerms.of(self._settings.limits))
 
     async def _means(self, turn: Turn) -> FundsState:
         if turn.agent_error == funds.CEILING:

@@ -1,30 +1,29 @@
-"""Asks people: comments with boxes, what a ticked box means, and the answer written below."""
+"""Ask people: comments with boxes, what a ticked box means, and the answer written below."""
 
 from __future__ import annotations
 
 import logging
+import re
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.errors import GitHubRefused, NotFound
+from bot.funds import FundsState
 from bot.live.edit_quota import EditQuotas
-from bot.models import Thread, TurnKey
-from bot.outbound import Outbound
+from bot.models import Outcome, Thread, TurnKey
+from bot.outbound import Outbound, neutralise
 from bot.store import approvals
 from bot.store.approvals import Approval, ApprovalKind, ApprovalState, QuestionComment
 from bot.store.base import Store
+from bot.text import markup
 from bot.words import on_approvals, on_forks
 
 if TYPE_CHECKING:
     from bot.live.page import TurnView
-import re
-from collections import Counter
-from dataclasses import dataclass
 
-from bot.funds import FundsState
-from bot.models import Outcome
-from bot.outbound import neutralise
-from bot.text import markup
+log = logging.getLogger(__name__)
 
 _LINE_END = re.compile(r"\r\n?")
 _TICKED = re.compile(r"- \[[xX]\] (.+)")
@@ -35,14 +34,14 @@ MORE_MONEY = "continue +3"
 
 @dataclass(frozen=True)
 class TickBox:
-    """`command` is what a person could write instead, without our word; `approval` is what it answers, if anything."""
+    """`command` is what a person could write instead, without our word; `approval` names what it answers, if any."""
 
     label: str
     command: str
     approval: str | None = None
 
     def text(self, word: str) -> str:
-        """The line behind the box: it names the approval, so that a box ticked late cannot answer another one."""
+        """Write the line behind the box: it names the approval, so that a late tick cannot answer another one."""
         bound = f" <sub>({self.approval})</sub>" if self.approval else ""
         return f"**{self.label}** · `{word} {self.command}`{bound}"
 
@@ -54,7 +53,6 @@ CONTINUE_WITH_MORE = TickBox("Continue with 3 dollars more", MORE_MONEY)
 
 
 def to_answer(approval_id: str, *, plan: bool) -> list[TickBox]:
-    """The command itself names what it answers."""
     if plan:
         return [TickBox("Approve the plan", f"approve {approval_id}"), TickBox("Deny it", f"deny {approval_id}")]
     return [
@@ -65,17 +63,16 @@ def to_answer(approval_id: str, *, plan: bool) -> list[TickBox]:
 
 
 def to_let_go(approval_id: str) -> list[TickBox]:
-    """A commit that is held."""
     return [TickBox("Push exactly this commit", f"approve {approval_id}"), TickBox("Leave it", f"deny {approval_id}")]
 
 
 def to_adopt(approval_id: str, sha: str) -> list[TickBox]:
-    """Code of a fork is approved by its name alone, which stands beside the box."""
+    """Approve a fork's code by its commit alone; the approval stands beside the box."""
     return [TickBox("Make it a branch here, with the fork's code", f"approve {sha}", approval_id)]
 
 
 def to_answer_late(approval_id: str) -> list[TickBox]:
-    """Offers a yes for which nobody waits: it begins the next turn."""
+    """Offer a yes for which no agent waits: it begins the next turn."""
     return [TickBox("Yes, and go on with it", f"approve {approval_id}"), *to_answer(approval_id, plan=False)[1:]]
 
 
@@ -97,8 +94,8 @@ def rendered(boxes: Sequence[TickBox], word: str) -> str:
 
 
 def alone_box(body: str, offered: Sequence[TickBox], word: str) -> str:
-    """The body with no other box than ours, in code either: a click names a box by its number, and those who count
-    do not agree on what is one. In others a space stands, as in `[x ]`."""
+    """Leave no box in the body but ours, in code either: a click names a box by its number, and readers do not agree
+    on what counts as one. Other boxes get a space, as in `[x ]`."""
     lines = body.split("\n")
     like = [at for at, line in enumerate(lines) if neutralise.TASK.match(line)]
     if not like:
@@ -113,13 +110,13 @@ def alone_box(body: str, offered: Sequence[TickBox], word: str) -> str:
 
 
 def ticked(before: str, after: str, offered: Sequence[TickBox], word: str) -> list[TickBox]:
-    """Counts boxes on offer now: whatever else was written or ticked in there is nobody's command."""
+    """Return the newly ticked boxes that are on offer; anything else written or ticked there is no command."""
     new = _ticked(after) - _ticked(before)
     return [box for box in offered if box.text(word) in new]
 
 
 def meant(found: Sequence[TickBox]) -> TickBox | None:
-    """Picks the clear one of several: to stop, or of two kinds of yes the one that reaches less."""
+    """Pick the clear one of several: to stop, or of two kinds of yes the narrower one."""
     if len(found) == 1 or STOP in found:
         return found[0] if len(found) == 1 else STOP
     same = {box.command.removesuffix(" session") for box in found}
@@ -131,7 +128,7 @@ def newly(before: str, after: str) -> bool:
 
 
 def _ticked(body: str) -> Counter[str]:
-    """Counts what stands beside each ticked box: what somebody else wrote once is no tick of ours."""
+    """Count the words beside each ticked box."""
     body = _LINE_END.sub("\n", body)
     prose = _prose(body) if "- [" in body else set()
     found = (_TICKED.fullmatch(line) for at, line in enumerate(body.split("\n")) if at in prose)
@@ -139,7 +136,7 @@ def _ticked(body: str) -> Counter[str]:
 
 
 def _prose(body: str) -> set[int]:
-    """The numbers of the lines that are neither code nor HTML nor in a quote."""
+    """Number the lines that are neither code nor HTML nor in a quote."""
     found: set[int] = set()
     number = 0
     for block in markup.blocks(body):
@@ -150,15 +147,12 @@ def _prose(body: str) -> set[int]:
     return found
 
 
-log = logging.getLogger(__name__)
-
-
 def marker(approval_id: str) -> str:
     return f"<!-- forgehand:ask={approval_id} -->"
 
 
 def offered(approval: Approval) -> list[TickBox]:
-    """Offers nothing once nobody waits: what may be said then stands in the live comment."""
+    """Offer nothing once no agent waits: the live comment has what may be answered then."""
     return to_answer(approval.id, plan=False) if approval.state is ApprovalState.OPEN else []
 
 
@@ -172,7 +166,7 @@ def body(approval: Approval, command: str) -> str:
 
 
 class Questions:
-    """Brings them up to date, out of the quota of all edits."""
+    """Brings the comments of questions up to date, out of the quota of all edits."""
 
     def __init__(self, store: Store, outbound: Outbound, quotas: EditQuotas, command: str) -> None:
         self._store = store
@@ -199,29 +193,25 @@ class Questions:
 
 
 def answerable(asked: Sequence[Approval]) -> list[Approval]:
-    """Takes a late yes: to the agent's last question, where it got no answer, and to hosts that it did not reach."""
+    """Choose what still takes a late yes: the agent's last question, if it got no answer, and hosts not reached."""
     questions = [one for one in asked if one.kind is ApprovalKind.TOOL]
     last = [one for one in questions if not one.hosts][-1:]
     return [one for one in (*last, *(one for one in questions if one.hosts)) if one.state is ApprovalState.EXPIRED]
 
 
 def settled_approval(view: TurnView) -> Approval | None:
-    plans = [
-        one
-        for one in view.asked
-        if one.kind in (ApprovalKind.PLAN, ApprovalKind.PUSH) and one.state is not ApprovalState.OPEN
-    ]
+    over = [one for one in view.asked if one.state is not ApprovalState.OPEN]
+    plans = [one for one in over if one.kind in (ApprovalKind.PLAN, ApprovalKind.PUSH)]
     answered = [one for one in view.asked if one.kind is ApprovalKind.TOOL and one.late]
     return next(iter((*plans, *answered)), None)
 
 
 def held_commit(view: TurnView) -> Approval | None:
-    """The commit that waits for somebody's yes."""
     return next((one for one in view.asks if one.kind is ApprovalKind.PUSH), None)
 
 
 def _of_a_fork(view: TurnView) -> str:
-    """Asks whether its code may become a branch, or says how that was answered."""
+    """Ask whether the fork's code may become a branch, or say how that was answered."""
     one = next((one for one in view.asked if one.sha is not None), None)
     if one is None or one.sha is None:
         return ""
@@ -231,7 +221,7 @@ def _of_a_fork(view: TurnView) -> str:
 
 
 def words_asked(view: TurnView) -> str:
-    """Questions that stand in the turn's own words are not repeated."""
+    """Repeat no question that stands in the turn's own words."""
     if said := _of_a_fork(view):
         return said
     if (one := settled_approval(view)) is not None:
@@ -244,7 +234,7 @@ def words_asked(view: TurnView) -> str:
 
 
 def _shown_here(view: TurnView) -> list[Approval]:
-    """Keeps the boxes that answer it right below: what they say yes to must not be looked for."""
+    """Choose the late questions that stand in the comment, right above their boxes."""
     if _of_a_fork(view) or settled_approval(view) is not None:
         return []
     told = view.turn.detail or ""

@@ -2,41 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from bot.live import questions, sections
-from bot.live.sections import clip, clock, duration, line, ordinal, roughly, tokens
-from bot.models import Step, TurnState
-from bot.outbound import prose
-from bot.words import endings, on_approvals
-
-if TYPE_CHECKING:
-    from bot.live.page import TurnView
-    from bot.live.state import LiveState
 from typing import TYPE_CHECKING
 
 from bot.kinds.parts import BroughtHome, OnFork
 from bot.kinds.review import HandedOver
-from bot.models import Outcome, TokenUsage
+from bot.live import questions, sections
+from bot.live.sections import clip, clock, duration, line, ordinal, roughly, tokens
+from bot.models import Outcome, Step, TokenUsage, TurnState
+from bot.outbound import prose
 from bot.proposal import verification
-from bot.words import on_forks, on_reviews, outcomes
+from bot.words import endings, on_approvals, on_forks, on_reviews, outcomes
 
 if TYPE_CHECKING:
     from bot.live.page import TurnView
-
+    from bot.live.state import LiveState
 
 MOST_RESULT = 12_000
 MOST_QUOTED = 24_000
 MOST_DETAIL = 8_000
 SHORTENED = "*(shortened)*"
+ROOM = 60_000
+"""The rest of GitHub's 65,536 is for what making the whole harmless may add."""
+ROOM_LINES = 8_000
+"""Fewer lines than `text.scanner` reads: it must still find our boxes at the end."""
+MOST_SAID = 700
+MOST_TODO = 20
+DONE_BEFORE = 3
+MOST_ASKS = 5
+SILENT_SECONDS = 60.0
+TODO_SIGNS = {"completed": "✅", "in_progress": "▶️", "pending": "▫️"}
+_PUSHED = (Outcome.PULL_REQUEST, Outcome.PUSHED)
 
 
-def final_parts(view: TurnView) -> list[tuple[str, int]]:
-    """Each with its rank: the higher, the sooner it is left out."""
-    turn, collected = view.turn, view.turn.part(BroughtHome)
-    outcome = turn.outcome or Outcome.FAILED
+def comment(view: TurnView) -> str:
+    """Render the marker, then the most telling lines first; no boxes but ours."""
+    parts = [(text, rank) for text, rank in (_final_parts(view) if view.ended else _running_parts(view)) if text]
+    while _is_too_long([text for text, _ in parts]) and any(rank for _, rank in parts):
+        parts.remove(max(parts, key=lambda part: part[1]))
+    turn = view.turn
+    outcome = f" outcome={turn.outcome}" if view.ended and turn.outcome else ""
+    state = f"state={TurnState.DONE if view.ended else turn.state}{outcome}"
+    marker = f"<!-- forgehand:session={turn.key.session} turn={turn.key.n} {state} -->"
+    return questions.alone_box("\n\n".join([marker, *(text for text, _ in parts)]), view.boxes, view.command)
+
+
+def _is_too_long(texts: list[str]) -> bool:
+    lines = sum(text.count("\n") + 2 for text in texts)
+    return lines > ROOM_LINES or sum(prose.size(text) + 2 for text in texts) > ROOM
+
+
+def _final_parts(view: TurnView) -> list[tuple[str, int]]:
+    """Return each section with its rank: the higher, the sooner it is left out."""
+    collected, outcome = view.turn.part(BroughtHome), view.turn.outcome or Outcome.FAILED
+    verified = outcome in _PUSHED and view.turn.traits.checks_followed
     return [
         (_final_headline(view, outcome), 0),
         (sections.request(view), 0),
@@ -45,7 +63,7 @@ def final_parts(view: TurnView) -> list[tuple[str, int]]:
         (questions.words_asked(view), 0),
         (_answer(view), 5),
         (sections.files([(file["path"], file["added"], file["removed"]) for file in view.files], "changed"), 4),
-        (_verified(view, outcome), 3),
+        (sections.verified(view) if verified else "", 3),
         (endings.left_out(collected.left_out), 2),
         (_saved(view), 0),
         (sections.blocked_hosts(collected.blocked), 2),
@@ -62,26 +80,20 @@ def _final_headline(view: TurnView, outcome: Outcome) -> str:
         return f"### {outcomes.plan_headline(plan.state)}"
     if _is_on_fork(view) and (words := on_forks.headline(outcome)):
         return f"### {words}"
-    pull = view.turn.pull_number or view.session.pull_number
-    if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED):
-        pull = None
+    pull = (view.turn.pull_number or view.session.pull_number) if outcome in _PUSHED else None
     of = " of" if outcome is Outcome.PUSHED else ""
     words = f"{outcomes.headline(outcome)}{f'{of} #{pull}' if pull else ''}"
-    return f"### {outcomes.with_failing_checks(words) if _work_fails(view, outcome) else words}"
+    fails = _checks_failed(view, outcome) and verification.work_fails(view.verified)
+    return f"### {outcomes.with_failing_checks(words) if fails else words}"
 
 
 def _detail(view: TurnView) -> str:
-    """Leaves out that a plan waits once it has its answer."""
-    over = view.turn.outcome is Outcome.PLANNED and questions.settled_approval(view) is not None
-    words = "" if over else "\n\n".join(filter(None, (view.turn.detail, _asked_too_late(view))))
+    turn = view.turn
+    if turn.outcome is Outcome.PLANNED and questions.settled_approval(view) is not None:  # the plan no longer waits
+        return ""
+    late = turn.stop_requested if turn.outcome is not Outcome.STOPPED else None
+    words = "\n\n".join(filter(None, (turn.detail, endings.asked_too_late(late) if late else "")))
     return prose.truncate(words[: 2 * MOST_DETAIL], MOST_DETAIL, SHORTENED)
-
-
-def _asked_too_late(view: TurnView) -> str:
-    """Nobody shall wonder what became of their `stop`."""
-    login = view.turn.stop_requested
-    late = login is not None and view.turn.outcome is not Outcome.STOPPED
-    return endings.asked_too_late(login) if late and login else ""
 
 
 def _answer(view: TurnView) -> str:
@@ -89,12 +101,6 @@ def _answer(view: TurnView) -> str:
         return ""
     text = prose.truncate((view.turn.agent_result or "").strip(), MOST_RESULT, SHORTENED)
     return sections.agents_words(text, MOST_QUOTED, SHORTENED)
-
-
-def _verified(view: TurnView, outcome: Outcome) -> str:
-    if outcome not in (Outcome.PULL_REQUEST, Outcome.PUSHED) or not view.turn.traits.checks_followed:
-        return ""
-    return sections.verified(view)
 
 
 def _saved(view: TurnView) -> str:
@@ -125,75 +131,27 @@ def _next(view: TurnView, outcome: Outcome) -> str:
 
 
 def _is_on_fork(view: TurnView) -> bool:
-    """Work that is offered to the author of a fork."""
     return view.turn.traits.changes and view.turn.part(OnFork).fork is not None
 
 
 def _checks_failed(view: TurnView, outcome: Outcome) -> bool:
-    pushed = outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED)
-    return pushed and any(row["exit_code"] != 0 for row in view.verified)
-
-
-def _work_fails(view: TurnView, outcome: Outcome) -> bool:
-    return _checks_failed(view, outcome) and verification.work_fails(view.verified)
+    return outcome in _PUSHED and any(row["exit_code"] != 0 for row in view.verified)
 
 
 def _final_meter(view: TurnView) -> str:
     turn = view.turn
     took = duration((turn.finished_at or view.now) - turn.created_at)
-    model = f" · {tokens(view.cost.usage)} tokens · {sections.model(view)}" if _has_asked(view) else ""
+    # An undo, a merge by git or an end at the start asks no model, so none is named.
+    has_asked = view.cost.usage != TokenUsage() or view.state.model
+    model = f" · {tokens(view.cost.usage)} tokens · {sections.model(view)}" if has_asked else ""
     where = sections.page_link(view, f"session {turn.key.session}, turn {turn.key.n}")
     return f"<sub>{took} · {sections.money_spent(view)}{model} · {where}{sections.pinned(view)}</sub>"
 
 
-def _has_asked(view: TurnView) -> bool:
-    """No model is named as one that worked where none was asked: an undo, a merge by git, an end at the start."""
-    return view.cost.usage != TokenUsage() or bool(view.state.model)
-
-
-ROOM = 60_000
-"""The rest of GitHub's 65,536 is for what making the whole harmless may add."""
-ROOM_LINES = 8_000
-"""Fewer than are read of any text (`text.scanner`): a box below what nobody reads would be none."""
-MOST_SAID = 700
-MOST_TODO = 20
-DONE_BEFORE = 3
-MOST_ASKS = 5
-SILENT_SECONDS = 60.0
-TODO_SIGNS = {"completed": "✅", "in_progress": "▶️", "pending": "▫️"}
-
-
-@dataclass(frozen=True)
-class Part:
-    """One section; where all are too long together, those with the highest `rank` are left out first."""
-
-    text: str
-    rank: int = 0
-
-
-def comment(view: TurnView) -> str:
-    """Marker first; then what people read, the most telling lines first; no boxes but ours."""
-    texts = final_parts(view) if view.ended else _running(view)
-    kept = [Part(text, rank) for text, rank in texts if text]
-    while _is_too_long(kept) and any(part.rank for part in kept):
-        kept.remove(max(kept, key=lambda part: part.rank))
-    body = "\n\n".join([_marker(view), *(part.text for part in kept)])
-    return questions.alone_box(body, view.boxes, view.command)
-
-
-def _is_too_long(parts: Sequence[Part]) -> bool:
-    lines = sum(part.text.count("\n") + 2 for part in parts)
-    return lines > ROOM_LINES or sum(prose.size(part.text) + 2 for part in parts) > ROOM
-
-
-def _marker(view: TurnView) -> str:
-    turn = view.turn
-    state = TurnState.DONE if view.ended else turn.state
-    outcome = f" outcome={turn.outcome}" if view.ended and turn.outcome else ""
-    return f"<!-- forgehand:session={turn.key.session} turn={turn.key.n} state={state}{outcome} -->"
-
-
-def _running(view: TurnView) -> list[tuple[str, int]]:
+def _running_parts(view: TurnView) -> list[tuple[str, int]]:
+    # Tokens and dollars as the gateway counted them, not as the agent says; and when all of this was so.
+    about = f"{sections.model(view)}{sections.pinned(view)} · as of {clock(view.now)} UTC"
+    meter = f"<sub>{sections.money_meter(view)} · {tokens(view.cost.usage)} tokens · {about}</sub>"
     return [
         (_headline(view), 0),
         (sections.request(view), 0),
@@ -209,7 +167,7 @@ def _running(view: TurnView) -> list[tuple[str, int]]:
         (sections.tools(view.state), 6),
         (sections.log(view.state), 7),
         (sections.withheld(view), 2),
-        (_meter(view), 0),
+        (meter, 0),
         (sections.environment(view), 1),
         ("" if view.asks else questions.rendered(view.boxes, view.command), 0),
         (_foot(view), 1),
@@ -245,7 +203,7 @@ def waiting(view: TurnView) -> str:
 
 
 def _asks(view: TurnView) -> str:
-    """Shows each question with the boxes that answer it: nobody must guess which is which."""
+    """Show each question right above the boxes that answer it."""
     answers = {one.id: questions.boxes_of(one.id, view.boxes) for one in view.asks}
     parts, of_none = [], [box for box in view.boxes if not any(box in own for own in answers.values())]
     for one in view.asks[:MOST_ASKS]:
@@ -256,9 +214,8 @@ def _asks(view: TurnView) -> str:
     if not parts:
         return ""
     *before, last = parts
-    return "\n\n".join(
-        [*filter(None, before), "\n".join(filter(None, (last, questions.rendered(of_none, view.command))))]
-    )
+    end = "\n".join(filter(None, (last, questions.rendered(of_none, view.command))))
+    return "\n\n".join([*filter(None, before), end])
 
 
 def _todo(state: LiveState) -> str:
@@ -282,9 +239,8 @@ def _now(view: TurnView) -> str:
         return f"**Now:** waiting for your answer until {clock(until)} UTC"
     if state.retrying is not None:
         status = f" ({state.retrying.status})" if state.retrying.status else ""
-        return (
-            f"**Now:** the model's provider answered with an error{status}; trying again (try {state.retrying.attempt})"
-        )
+        again = f"trying again (try {state.retrying.attempt})"
+        return f"**Now:** the model's provider answered with an error{status}; {again}"
     silent = view.now - (state.pulse_at or turn.work_started_at or view.now)
     if (tool := state.current) is not None:
         since = f"since {clock(tool.began_at)} UTC"
@@ -292,12 +248,6 @@ def _now(view: TurnView) -> str:
             return f"**Now:** silent for {duration(silent)} while {sections.tool_words(tool)} runs ({since})"
         return f"**Now:** {sections.tool_words(tool)} · for {duration(view.now - tool.began_at)} ({since})"
     return f"**Now:** thinking · silent for {duration(silent)}" if silent > SILENT_SECONDS else "**Now:** thinking"
-
-
-def _meter(view: TurnView) -> str:
-    """Tokens and dollars as the gateway counted them, not as the agent says; and when all of this was so."""
-    about = f"{sections.model(view)}{sections.pinned(view)} · as of {clock(view.now)} UTC"
-    return f"<sub>{sections.money_meter(view)} · {tokens(view.cost.usage)} tokens · {about}</sub>"
 
 
 def _foot(view: TurnView) -> str:

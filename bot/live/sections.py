@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bot import repo_config
 from bot.agent import prompt
 from bot.kinds import TRAITS
 from bot.kinds.parts import AgentReading
 from bot.kinds.resolve import Merge
-from bot.models import Step, TurnState
+from bot.models import Outcome, Step, TokenUsage, TurnState
 from bot.outbound import neutralise, prose
 from bot.proposal import verification
-from bot.words import endings
+from bot.store.sessions import Turn
+from bot.words import endings, on_money, quoting
 from bot.words.quoting import shown
 
 if TYPE_CHECKING:
     from bot.live.page import TurnView
     from bot.live.state import LiveState, ToolCall
-from typing import TYPE_CHECKING, Any
-
-from bot.words import on_money, quoting
-
-if TYPE_CHECKING:
-    from bot.live.page import TurnView
-import time
-
-from bot.models import Outcome, TokenUsage
-from bot.store.sessions import Turn
 
 BAR_PARTS = 10
+MOST_PATHS = 10
+MOST_HOSTS = 10
+MOST_FILES = 25
+MOST_HEARD = 5
+MOST_LOG_LINES = 20
+NEVER = ("github.com", "api.github.com", "api.anthropic.com")
+"""No config opens the way to these hosts: only Forgehand's host talks to them."""
+PATIENCE_SECONDS = 1.0
+"""By then most work is saved, and the comment can say at once where."""
+LONGER_PATIENCE_SECONDS = 6.0
+"""For an agent that had to be ended first: none of its work has been collected yet."""
+_SAVED_IN = (Step.COLLECT, Step.VERIFY, Step.PUBLISH, Step.SETTLE)
+Changed = tuple[str, int | None, int | None]
+"""A path with its lines added and removed, which are None unless it is text."""
 
 
 def duration(seconds: float) -> str:
@@ -44,7 +50,6 @@ def duration(seconds: float) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """Claims no second of what is not known exactly."""
     minutes = round(seconds / 60)
     if minutes < 1:
         return "less than a minute"
@@ -55,18 +60,15 @@ def clock(at: float) -> str:
     return time.strftime("%H:%M:%S", time.gmtime(at))
 
 
-def count(number: int) -> str:
-    if number < 1000:
-        return str(number)
-    return f"{number / 1000:.1f} k" if number < 1_000_000 else f"{number / 1_000_000:.1f} M"
-
-
 def size(count_of_bytes: int) -> str:
     return f"{count_of_bytes / 1e6:.0f} MB" if count_of_bytes < 1e9 else f"{count_of_bytes / 1e9:.1f} GB"
 
 
 def tokens(usage: TokenUsage) -> str:
-    return count(usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens)
+    number = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    if number < 1000:
+        return str(number)
+    return f"{number / 1000:.1f} k" if number < 1_000_000 else f"{number / 1_000_000:.1f} M"
 
 
 def ordinal(number: int) -> str:
@@ -80,7 +82,7 @@ def bar(part: float, whole: float) -> str:
 
 
 def line(text: str, most: int) -> str:
-    """Words of others on one line."""
+    """Show words of others on one line."""
     return neutralise.line(clip(" ".join(text.split()), most))
 
 
@@ -88,58 +90,22 @@ def clip(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-MOST_PATHS = 10
-MOST_HOSTS = 10
-NEVER = ("github.com", "api.github.com", "api.anthropic.com")
-"""No config opens the way to these: what is done there is done by the host."""
-_CONFIG = "`.github/forgehand.yml`"
-
-
-def left_out_notes(notes: Sequence[str]) -> str:
-    """One folded line, so that nobody wonders why the agent did not know."""
-    if not notes:
-        return ""
-    rows = "\n".join(f"- {neutralise.line(note)}" for note in notes)
-    head = "1 thing was" if len(notes) == 1 else f"{len(notes)} things were"
-    return f"<details><summary>{head} left out of the agent's prompt</summary>\n\n{rows}\n\n</details>"
-
-
-def ignored_paths(paths: Sequence[str], base: str | None) -> str:
-    """Said where a pull request would have steered its own run."""
-    if not paths:
-        return ""
-    of_the_base = f" The version on {shown(base, 200)} counts." if base else ""
-    named = quoting.named(paths, MOST_PATHS)
-    return f"Not used in this run, because this pull request changes it: {named}.{of_the_base}"
-
-
 def blocked_hosts(hosts: Sequence[dict[str, Any]]) -> str:
     if not hosts:
         return ""
-    named = ", ".join(f"{_host(one)} ×{one['count']}" for one in hosts[:MOST_HOSTS])
+    addresses = ((f"{one['host']}{'' if one['port'] == 443 else ':' + str(one['port'])}", one) for one in hosts)
+    named = ", ".join([f"{shown(address, 120)} ×{one['count']}" for address, one in addresses][:MOST_HOSTS])
     more = f" and {len(hosts) - MOST_HOSTS} more" if len(hosts) > MOST_HOSTS else ""
     text = f"**Blocked by the network:** {named}{more}."
     if any(one["host"] not in NEVER and one["port"] == 443 for one in hosts):
-        text += f" To allow a host, add it to `egress:` in {_CONFIG} on the default branch."
+        text += " To allow a host, add it to `egress:` in `.github/forgehand.yml` on the default branch."
     if any(one["port"] != 443 for one in hosts):
         text += " Only https (port 443) can be allowed."
     return text
 
 
-def _host(one: dict[str, Any]) -> str:
-    port = "" if one["port"] == 443 else f":{one['port']}"
-    return shown(f"{one['host']}{port}", 120)
-
-
-MOST_FILES = 25
-MOST_HEARD = 5
-MOST_LOG_LINES = 20
-Changed = tuple[str, int | None, int | None]
-"""Path, lines added and removed; None for what is no text."""
-
-
 def request(view: TurnView) -> str:
-    """The request in one line, with the command where it is no plain work."""
+    """Show the request in one line, with its command unless that is plain work."""
     turn = view.turn
     verb = f"`{turn.asked_as}` " if TRAITS[turn.asked_as].named else ""
     words = f"{verb}{line(prompt.in_brief(turn.prompt), 200)}".strip()
@@ -154,7 +120,7 @@ def heard(state: LiveState) -> str:
 
 
 def agents_words(text: str, most: int, note: str = "…") -> str:
-    """Set apart, so that nobody takes them for ours; `most` is for what is shown of them."""
+    """Set the agent's words apart, so that nobody takes them for ours."""
     words = prose.fitted(prose.lines(text, note=note), most, neutralise.quoted, note)
     return f"**The agent says:**\n\n{words}" if text.strip() else ""
 
@@ -163,7 +129,10 @@ def tools(state: LiveState) -> str:
     finished = [tool for tool in state.tools if tool.ok is not None]
     if not finished:
         return ""
-    rows = [f"- {'✓' if tool.ok else '✗'} {tool_words(tool)}{_result(tool)}" for tool in finished]
+    rows = []
+    for tool in finished:
+        first = next((one.strip() for one in tool.summary.splitlines() if one.strip()), "")
+        rows.append(f"- {'✓' if tool.ok else '✗'} {tool_words(tool)}{f' → {shown(first, 100)}' if first else ''}")
     return folded(f"Last tool calls ({state.tool_count} so far)", "\n".join(rows))
 
 
@@ -173,19 +142,13 @@ def tool_words(tool: ToolCall) -> str:
     return f"**{name}** {title}".rstrip()
 
 
-def _result(tool: ToolCall) -> str:
-    first = next((one for one in tool.summary.splitlines() if one.strip()), "")
-    return f" → {shown(first.strip(), 100)}" if first else ""
-
-
 def subagents(view: TurnView) -> str:
-    """Said once it has stopped one."""
     refused = view.state.spawns_refused
     return endings.subagents_refused(refused, *view.subagents) if refused else ""
 
 
 def log(state: LiveState) -> str:
-    """The end of what it said and did, as plain text."""
+    """Show the end of what it said and did, as plain text."""
     rows = [f"{clock(at)} {text}" for at, text in list(state.log)[-MOST_LOG_LINES:] if text]
     return folded("Log", neutralise.block("\n".join(rows), "text")) if rows else ""
 
@@ -199,15 +162,14 @@ def files(changed: Sequence[Changed], what: str) -> str:
     if not changed:
         return ""
     added, removed = sum(row[1] or 0 for row in changed), sum(row[2] or 0 for row in changed)
-    rows = [f"- {shown(path, 200)} {_delta(more, fewer)}" for path, more, fewer in changed[:MOST_FILES]]
+    rows = [
+        f"- {shown(path, 200)} {'(binary)' if more is None else f'+{more} −{fewer}'}"
+        for path, more, fewer in changed[:MOST_FILES]
+    ]
     if len(changed) > MOST_FILES:
         rows.append(f"- and {len(changed) - MOST_FILES} more")
     plural = "file" if len(changed) == 1 else "files"
     return folded(f"{len(changed)} {plural} {what}, +{added} −{removed}", "\n".join(rows))
-
-
-def _delta(added: int | None, removed: int | None) -> str:
-    return "(binary)" if added is None else f"+{added} −{removed}"
 
 
 def folded(summary: str, body: str) -> str:
@@ -215,14 +177,21 @@ def folded(summary: str, body: str) -> str:
 
 
 def withheld(view: TurnView) -> str:
-    """Names what of the thread and the repository the agent was not given, or was told to leave aside."""
-    turn, read = view.turn, view.turn.part(AgentReading)
-    parts = (ignored_paths(read.ignored, turn.base), left_out_notes(read.notes))
-    return "\n\n".join(filter(None, parts))
+    """Name what the agent did not get, or was to leave aside because the pull request changes it."""
+    read, base, parts = view.turn.part(AgentReading), view.turn.base, []
+    if read.ignored:
+        of_the_base = f" The version on {shown(base, 200)} counts." if base else ""
+        named = quoting.named(read.ignored, MOST_PATHS)
+        parts.append(f"Not used in this run, because this pull request changes it: {named}.{of_the_base}")
+    if read.notes:
+        head = "1 thing was" if len(read.notes) == 1 else f"{len(read.notes)} things were"
+        rows = "\n".join(f"- {neutralise.line(note)}" for note in read.notes)
+        parts.append(folded(f"{head} left out of the agent's prompt", rows))
+    return "\n\n".join(parts)
 
 
 def environment(view: TurnView) -> str:
-    """While the agent works in it; what it uses in other steps is not looked at."""
+    """Show what the environment uses while the agent works in it; other steps are not measured."""
     if view.sample is None or view.turn.step is not Step.WORK:
         return ""
     peak = f" (peak {size(view.sample.peak_memory_bytes)})"
@@ -235,7 +204,7 @@ def model(view: TurnView) -> str:
 
 
 def checks(view: TurnView) -> str:
-    """While they run, and while the agent mends what they have found."""
+    """Show the checks while they run, and while the agent fixes what they have found."""
     turn = view.turn
     if not view.verified or turn.state is not TurnState.RUNNING:
         return ""
@@ -245,7 +214,7 @@ def checks(view: TurnView) -> str:
 
 
 def verified(view: TurnView) -> str:
-    """Tells what Forgehand itself ran; what the agent says of its own checks stands in its words."""
+    """Tell what Forgehand itself ran; the agent's claims stand in the agent's words."""
     mended = view.turn.mending is not None and view.turn.state is TurnState.DONE
     declared = bool(repo_config.load(view.turn.config).checks)
     words = verification.words(view.verified, neutralise.block, mended=mended, declared=declared)
@@ -253,7 +222,7 @@ def verified(view: TurnView) -> str:
 
 
 def pinned(view: TurnView) -> str:
-    """The commit that the work starts from, for the line of figures; of a merge the two that are brought together."""
+    """Name the commit that the work starts from, or the two that a merge brings together."""
     turn, merged = view.turn, view.turn.part(Merge).sha
     shas = (turn.tip_sha, merged) if merged else (turn.base_sha,)
     known = [f"`{sha[:12]}`" for sha in shas if sha]
@@ -261,19 +230,18 @@ def pinned(view: TurnView) -> str:
 
 
 def page_link(view: TurnView, words: str) -> str:
-    """Links the session's own page, where it has one that others can reach."""
     return f"[{words}]({view.page_url})" if view.page_url else words
 
 
 def money_meter(view: TurnView) -> str:
-    """The bar is that of the limit which is reached first."""
-    turn, money = view.turn, view.funds
-    whole = max((money.counted_usd, money.limit_usd), (view.cost.counted_usd, turn.budget_usd), key=_share)
-    return f"{bar(*whole)} {money_spent(view)}"
+    """Draw the bar of whichever limit is reached first."""
+    limits = (view.funds.counted_usd, view.funds.limit_usd), (view.cost.counted_usd, view.turn.budget_usd)
+    first = max(limits, key=lambda pair: pair[0] / pair[1] if pair[1] > 0 else 0.0)
+    return f"{bar(*first)} {money_spent(view)}"
 
 
 def money_spent(view: TurnView) -> str:
-    """The turn's own where it has a limit of its own, or is the only one; else beside the session's."""
+    """Show the turn's money beside the session's, unless both are the same."""
     turn, money = view.turn, view.funds
     machine = f" + {on_money.dollars(view.sandbox_usd)} sandbox" if view.sandbox_usd else ""
     session = on_money.spent_of(money.spent_usd, money.unconfirmed_usd, money.limit_usd)
@@ -284,20 +252,8 @@ def money_spent(view: TurnView) -> str:
     return f"${view.cost.usd:.2f}{own}{open_}{machine} · session {session}"
 
 
-def _share(pair: tuple[float, float]) -> float:
-    part, whole = pair
-    return part / whole if whole > 0 else 0.0
-
-
-PATIENCE_SECONDS = 1.0
-"""Most work is saved by then, and the comment can say at once where."""
-LONGER_PATIENCE_SECONDS = 6.0
-"""Where the agent itself had to be ended first: then nothing has been brought home yet."""
-_SAVED_IN = (Step.COLLECT, Step.VERIFY, Step.PUBLISH, Step.SETTLE)
-
-
 def is_stop_said(turn: Turn, now: float) -> bool:
-    """Its end is shown though it goes on. True once, it stays true until it is done."""
+    """Decide whether the comment shows the end although the turn still saves its work; once true, it stays true."""
     if turn.state is TurnState.DONE or turn.outcome is not Outcome.STOPPED or turn.stop_at is None:
         return False
     return turn.step in _SAVED_IN and now >= stop_said_from(turn)

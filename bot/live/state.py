@@ -1,4 +1,4 @@
-"""Folds the stored events of a turn into what its agent does now: the same events always give the same picture."""
+"""Fold the stored events of a turn into what its agent does now: the same events always give the same picture."""
 
 from __future__ import annotations
 
@@ -37,13 +37,14 @@ LOG_LINE_LENGTH = 160
 REFUSED_STATUSES = (401, 403)
 NOT_PASSED_ON = "(not passed on: they may no longer write to this repository)"
 MOST_ASKED = 100
-"""Questions that a turn is answered; an agent that asks more often waits in vain."""
+"""Further questions of a turn get no answer."""
 MOST_SPAWNING = 1000
+PAGE = 500
 
 
 @dataclass
 class ToolCall:
-    """A tool call and, once it returned, how it went."""
+    """A tool call and, once it has returned, its result."""
 
     id: str
     name: str
@@ -68,15 +69,15 @@ class LiveState:
     ended: AgentEnded | None = None
     asked: dict[str, PermissionAsked] = field(default_factory=dict)
     spawning: dict[str, int] = field(default_factory=dict)
-    """Its questions for sub-agents, by request: the how many-th that would be of those that were started."""
+    """Requests for sub-agents, each with the number that its sub-agent would have."""
     spawns_refused: int = 0
     files: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Lines (added, removed) by its editing tools, by path."""
+    """By path: lines (added, removed) by its editing tools."""
     log: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
-    """The last things that it said and did, a line each, with their times."""
+    """The last things that it said and did, with their times."""
     pulse_at: float | None = None
     heard: list[tuple[str, str]] = field(default_factory=list)
-    """What people said to the agent while it worked: who, and in which words."""
+    """Who spoke to the agent while it worked, and in which words."""
 
     def copy(self) -> LiveState:
         return replace(
@@ -91,12 +92,12 @@ class LiveState:
 
     @property
     def current(self) -> ToolCall | None:
-        """The tool that runs now: the latest that has not returned."""
+        """Return the latest tool that has not returned."""
         return next((tool for tool in reversed(self.tools) if tool.ok is None), None)
 
     @property
     def last_words(self) -> str:
-        """The agent's own: those of a failed end are its program's."""
+        """Return the agent's own words: those of a failed end are its program's."""
         return self.ended.text if self.ended is not None and self.ended.ok and self.ended.text else self.said
 
     def apply(self, event: AgentEvent, at: float) -> None:
@@ -111,8 +112,9 @@ class LiveState:
                 self._note(at, event.text)
             case ToolCalled() | ToolReturned():
                 self._tool(event, at)
-            case FileChanged():
-                self._changed(event)
+            case FileChanged() if event.path in self.files or len(self.files) < MOST_FILES:
+                added, removed = self.files.get(event.path, (0, 0))
+                self.files[event.path] = added + event.added, removed + event.removed
             case TodoChanged():
                 self.todo = event.items
             case Retrying():
@@ -126,10 +128,10 @@ class LiveState:
                 pass
 
     def told(self, line: str) -> None:
-        """A line of our own between the agent's: of another kind than ours knows, it changes nothing."""
+        """Apply a line of our own between the agent's; an unknown kind changes nothing."""
         with contextlib.suppress(ValueError, KeyError, TypeError):
             found = json.loads(line)
-            if "note" in found:  # it is begun again: how it ended before is not how it ends
+            if "note" in found:  # the agent was started again: its earlier end no longer counts
                 self.ended = None
                 return
             words = NOT_PASSED_ON if found.get("withheld") is True else str(found["text"])
@@ -158,17 +160,9 @@ class LiveState:
                 tool.ok, tool.summary = event.ok, event.summary
                 self._note(at, f"{'ok' if event.ok else 'failed'}: {event.summary}")
 
-    def _changed(self, event: FileChanged) -> None:
-        if event.path in self.files or len(self.files) < MOST_FILES:
-            added, removed = self.files.get(event.path, (0, 0))
-            self.files[event.path] = added + event.added, removed + event.removed
-
     def _note(self, at: float, text: str) -> None:
         line = next((one.strip() for one in text.splitlines() if one.strip()), "")
         self.log.append((at, line[:LOG_LINE_LENGTH]))
-
-
-PAGE = 500
 
 
 @dataclass
@@ -180,7 +174,7 @@ class _Fold:
 
 
 class Folds:
-    """A cache over `events`: dropping an entry costs a re-read, never truth."""
+    """A cache over `events`: dropping an entry only costs a re-read."""
 
     def __init__(self, store: Store, agent: Agent) -> None:
         self._store = store

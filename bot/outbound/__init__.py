@@ -1,4 +1,4 @@
-"""What leaves for GitHub, and how it is made safe to leave."""
+"""The texts that leave for GitHub, made safe."""
 
 from bot.outbound.door import Outbound, TextKind
 from bot.outbound.redact import Redactor

@@ -1,4 +1,4 @@
-"""The one door for what leaves for GitHub: texts are made clean, and things are looked for before they are made."""
+"""The one door to GitHub: texts are made clean, and things are looked for before they are made."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COMMIT_LIMIT = 16_000
 
 
 class TextKind(StrEnum):
-    """What a text is for: it decides what acts in it and how long it may be."""
+    """The purpose of a text: it decides what acts in it and how long it may be."""
 
     COMMENT = "comment"
     TITLE = "title"
@@ -40,15 +40,15 @@ class TextKind(StrEnum):
 
 @dataclass(frozen=True)
 class Posted:
-    """A comment of ours that is there; `as_given`: with the very text that was to be posted, not an earlier one."""
+    """A comment of ours; `as_given`: it has the very text that was to be posted, not an earlier one."""
 
     id: int
     as_given: bool
 
 
 class Outbound:
-    """Texts arrive composed; whatever of them others wrote went through `neutralise`, by the function for the place
-    where it stands: last, when it was cut."""
+    """Takes composed texts: words of others in them were cut first, then made harmless by the function of `neutralise`
+    for the place where they stand."""
 
     def __init__(
         self,
@@ -63,12 +63,12 @@ class Outbound:
         self._redactor = redactor
         self._pace = pace or WritePace()
         self._on_made = on_made
-        """Told of each thing that is made: GitHub counts them."""
+        """Called for each thing that is made, since GitHub counts them."""
         self._look_after = tuple(look_after)
         self.commits = SignedCommits(app, self._pace, lambda text: self.text(TextKind.COMMIT, text))
 
     def text(self, kind: TextKind, text: str, *, closes: int | None = None) -> str:
-        """Redacted, made harmless, cut to GitHub's limit. `closes`: the one issue that it may close."""
+        """Redact, make harmless and cut to GitHub's limit. `closes`: the one issue that it may close."""
         clean = self._redactor.redact(blocks.shown(text))  # what nobody sees would hide a secret until it is gone
         if kind is TextKind.TITLE:
             return prose.title(neutralise.whole_plain(clean[:COMMIT_LIMIT]))
@@ -78,7 +78,7 @@ class Outbound:
         return prose.fitted(clean, limit, lambda text: neutralise.whole(text, closes))
 
     async def comment(self, thread: Thread, body: str, marker: str) -> Posted:
-        """Our comment with this marker on its first line: found, or made now."""
+        """Find our comment with this marker on its first line, or make it."""
         at, text = self._app.installation(thread.installation), await self._marked(body, marker)
         me = (await self._app.identity()).bot_id
 
@@ -92,7 +92,7 @@ class Outbound:
         return await self._find_or_make(thread, find, make)
 
     async def reply(self, thread: Thread, comment_id: int, body: str, marker: str) -> int:
-        """Like `comment`, in the discussion of the diff that began with this comment."""
+        """Do the same in the discussion of the diff that began with this comment."""
         at, text = self._app.installation(thread.installation), await self._marked(body, marker)
         me = (await self._app.identity()).bot_id
 
@@ -105,7 +105,7 @@ class Outbound:
         return await self._find_or_make(thread, find, make)
 
     async def edit_comment(self, thread: Thread, comment_id: int, body: str) -> None:
-        """NotFound when somebody deleted it."""
+        """Edit it; NotFound if somebody deleted it."""
         text = await self._clean(TextKind.COMMENT, body)
         async with self._changing(thread) as at:
             await writes.update_comment(at, thread.repo, comment_id, text)
@@ -113,7 +113,7 @@ class Outbound:
     async def react(
         self, thread: Thread, comment_id: int | None, reaction: str, *, on_review_comment: bool = False
     ) -> None:
-        """To a comment, or to the issue itself. GitHub keeps one of a kind, so twice is once."""
+        """React to a comment, or to the issue itself; GitHub keeps one reaction of a kind."""
         target = f"issues/{thread.number}"
         if comment_id is not None:
             target = f"{'pulls' if on_review_comment else 'issues'}/comments/{comment_id}"
@@ -121,12 +121,12 @@ class Outbound:
             await writes.react(at, thread.repo, target, reaction)
 
     async def open_pull(self, thread: Thread, *, title: str, body: str, head: str, base: str, draft: bool) -> Pull:
-        """The open pull request from the branch `head` of the repository: found, or made now. Of all issues it may
-        close that of the thread, where the body says so."""
+        """Find the open pull request from the branch `head`, or make it. It may close the issue of the thread, and no
+        other."""
         at = self._app.installation(thread.installation)
         fields = {
             "title": self.text(TextKind.TITLE, title),
-            "body": await self._clean(TextKind.PULL_BODY, body, closes=_own_issue(thread)),
+            "body": await self._clean(TextKind.PULL_BODY, body, closes=None if thread.is_pull else thread.number),
             "head": head,
             "base": base,
             "draft": draft,
@@ -150,17 +150,17 @@ class Outbound:
             await writes.make_ready(at, thread.repo, pull.node_id)
 
     async def label(self, thread: Thread, labels: Sequence[str]) -> None:
-        """Only with labels that exist: GitHub would make any other."""
+        """Add labels that exist: GitHub would make any other."""
         async with self._changing(thread) as at:
             await writes.add_labels(at, thread.repo, thread.number, labels)
 
     async def request_review(self, thread: Thread, login: str) -> None:
-        """GitHubRefused where the person cannot review it. Requested twice is requested."""
+        """Request a review; GitHubRefused if the person cannot review it."""
         async with self._changing(thread) as at:
             await writes.request_review(at, thread.repo, thread.number, login)
 
     async def review(self, thread: Thread, draft: ReviewDraft, marker: str) -> int:
-        """The id of our review with this marker on its first line: found, or handed in now."""
+        """Find our review with this marker on its first line, or hand it in; return its id."""
         at = self._app.installation(thread.installation)
         me = (await self._app.identity()).bot_id
         comments = [replace(one, body=await self._clean(TextKind.COMMENT, one.body)) for one in draft.comments]
@@ -184,7 +184,7 @@ class Outbound:
             await writes.resolve_discussion(at, thread.repo, discussion)
 
     async def check(self, thread: Thread, *, sha: str, name: str, external_id: str, output: CheckOutput) -> int:
-        """The id of our check run with this external id: found, or made now. It is then as `output` says."""
+        """Find our check run with this external id, or make it; then it is as `output` says. Return its id."""
         at, repo, clean = self._app.installation(thread.installation), thread.repo, await self._clean_check(output)
         made: list[int] = []
 
@@ -204,7 +204,7 @@ class Outbound:
         return found
 
     async def rerun(self, thread: Thread, run_id: int, attempt: int) -> int:
-        """The number of the attempt at a run of Actions that follows this one: found, or begun now."""
+        """Find or begin the next attempt at a run of Actions; return its number."""
         at, repo = self._app.installation(thread.installation), thread.repo
 
         async def find() -> int | None:
@@ -218,7 +218,7 @@ class Outbound:
         return await self._find_or_make(thread, find, make)
 
     async def _annotate(self, thread: Thread, check_id: int, output: CheckOutput) -> None:
-        """In portions, after what an earlier try has added already."""
+        """Add annotations in portions, after those of an earlier try."""
         while output.annotations:
             at = self._app.installation(thread.installation)
             there = (await at.check_run_by_id(thread.repo, check_id)).annotations
@@ -240,14 +240,10 @@ class Outbound:
 
     async def _clean_check(self, output: CheckOutput) -> CheckOutput:
         title, summary = self.text(TextKind.TITLE, output.title), await self._clean(TextKind.CHECK, output.summary)
-        annotations = [
-            replace(
-                one,
-                message=await self._clean(TextKind.COMMIT, one.message),
-                title=self.text(TextKind.TITLE, one.title),
-            )
-            for one in output.annotations
-        ]
+        annotations = []
+        for one in output.annotations:
+            message = await self._clean(TextKind.COMMIT, one.message)
+            annotations.append(replace(one, message=message, title=self.text(TextKind.TITLE, one.title)))
         return replace(output, title=title, summary=summary, annotations=tuple(annotations))
 
     async def _marked(self, body: str, marker: str) -> str:
@@ -259,27 +255,27 @@ class Outbound:
 
     @asynccontextmanager
     async def _changing(self, thread: Thread) -> AsyncIterator[InstallationClient]:
-        """In its turn: the one way to a change at GitHub."""
+        """Wait for its turn: the one way to a change at GitHub."""
         async with self._pace.turn(thread):
             yield self._app.installation(thread.installation)
 
     async def _find_or_make(
         self, thread: Thread, find: Callable[[], Awaitable[T | None]], make: Callable[[], Awaitable[T]]
     ) -> T:
-        """Look before making, and again before making a second time: the answer may be lost and the thing be there."""
+        """Look before making, and again before making a second time: only the answer may be lost."""
         async with self._changing(thread) as at:
             found = await find()
             if found is not None:
                 return found
             self._on_made(at.id)
-            doubt = await _try(make)
-            if not isinstance(doubt, GitHubUnavailable | GitHubRefused):
-                return doubt
-            found = await self._look(find, doubt)
-            if found is not None:
-                return found
-            if isinstance(doubt, GitHubRefused):
-                raise doubt
+            try:
+                return await make()
+            except (GitHubUnavailable, GitHubRefused) as doubt:
+                found = await self._look(find, doubt)
+                if found is not None:
+                    return found
+                if isinstance(doubt, GitHubRefused):
+                    raise
             return await make()
 
     async def _look(self, find: Callable[[], Awaitable[T | None]], doubt: Exception) -> T | None:
@@ -293,14 +289,3 @@ class Outbound:
             if found is not None:
                 return found
         return None
-
-
-async def _try(make: Callable[[], Awaitable[T]]) -> T | GitHubUnavailable | GitHubRefused:
-    try:
-        return await make()
-    except (GitHubUnavailable, GitHubRefused) as doubt:
-        return doubt
-
-
-def _own_issue(thread: Thread) -> int | None:
-    return None if thread.is_pull else thread.number

@@ -1,4 +1,4 @@
-"""Makes text harmless on GitHub without changing how it reads: mentions, references, images, HTML."""
+"""Make text harmless on GitHub without changing how it reads: mentions, references, images, HTML."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _LINK = re.compile(rf"(?<=\])\((?=\s*<?\s*([^\s)>]{{0,{_LONGEST_ADDRESS + 1}}}))
 TASK = re.compile(
     r"(?m)^((?:[^\S\n]|&nbsp;|[>*+#-]|\d{1,9}[.)])*+)(\\?\[|&#91;)([^\S\n]|&nbsp;|[xX])(\\?\]|&#93;)(?=\s|&nbsp;|\Z)"
 )
-"""A box, or what somebody may take for one: in the text as it is written, or as it is shown."""
+"""A box, or text that may pass for one: as it is written, or as it is shown."""
 _MATH = re.compile(r"\$(?=[$`]|\s*\Z)|\$(?!<!)(?=[^\n$]*\\[A-Za-z])")
 _SKIP = re.compile(r"\[((?:skip|no) ci|ci skip|skip actions|actions skip)\]|\*\*\*(NO_CI)\*\*\*", re.IGNORECASE)
 _HIDING = 80
 
 
 def foreign_html(text: str) -> str:
-    """HTML that is not of the few tags that our own pages use."""
+    """Escape HTML, except the few tags that our own pages use."""
     return _FOREIGN_HTML.sub("&lt;", text)
 
 
@@ -57,28 +57,25 @@ def any_html(text: str) -> str:
 
 
 def scrubbed(text: str, closes: int | None = None) -> str:
-    """For text that we composed: nothing in it calls people, closes threads, loads images or carries code."""
+    """Clean text that we composed: nothing in it calls people, closes threads, loads images or carries code."""
     text = foreign_html(_ENTITY.sub("&amp;", text))
     text = _IMAGE.sub("&#33;", _DEFINITION.sub("&#58;", text))
-    text = _MATH.sub("$" + SPLIT, _links(text))
-    text = _closing(_in_urls(text), closes)
+    text = _LINK.sub(lambda match: "(" if _is_harmless(match[1]) else "&#40;", text)
+    text = _URL.sub(lambda url: re.sub(r"#(\d)", r"#%3\1", url[0].replace("@", "%40")), _MATH.sub("$" + SPLIT, text))
+    text = _CLOSING.sub(lambda match: _unless(match, closes, SPLIT), _closing_urls(text))
     return skip_ci(_MENTION.sub("@" + SPLIT, text))
 
 
 def untrusted(text: str) -> str:
-    """For text that others wrote: besides, no HTML at all, no references, no boxes to tick."""
-    text = any_html(TASK.sub(_shown_box, text))
-    text = _URL.sub(lambda match: _THREAD_URL.sub(_percent, match[0]), text)
+    """Clean text that others wrote: in addition, no HTML at all, no references, no boxes to tick."""
+    # A drawn box: another spelling of the bracket would not do, since GitHub finds boxes in the rendered text.
+    text = any_html(TASK.sub(lambda box: box[1] + ("☑" if box[3] in "xX" else "☐"), text))
+    text = _URL.sub(lambda url: _THREAD_URL.sub(lambda path: f"{path[1]}%{ord(path[2]):02X}", url[0]), text)
     return _REFERENCE.sub(lambda match: match[0] + SPLIT, scrubbed(text))
 
 
-def _shown_box(match: re.Match[str]) -> str:
-    """The same to look at. A bracket in another spelling would not do: GitHub has found boxes in the rendered text."""
-    return match[1] + ("☑" if match[3] in "xX" else "☐")
-
-
 def scrub_plain_whole(text: str, closes: int | None = None) -> str:
-    """For titles and commit messages, where Markdown does not apply: a space splits what would act."""
+    """Clean titles and commit messages, where Markdown does not apply: a space splits what would act."""
     text = _CLOSING.sub(lambda match: _unless(match, closes, " "), _closing_urls(text))
     return skip_ci(_MENTION.sub("@ ", text))
 
@@ -87,25 +84,13 @@ def skip_ci(text: str) -> str:
     return _SKIP.sub(lambda match: f"({match[1] or match[2]})", text)
 
 
-def _in_urls(text: str) -> str:
-    return _URL.sub(lambda match: _url(match[0]), text)
-
-
-def _url(url: str) -> str:
-    """The same address, in which no mention or reference can be seen."""
-    return re.sub(r"#(\d)", r"#%3\1", url.replace("@", "%40"))
-
-
-def _percent(match: re.Match[str]) -> str:
-    return f"{match[1]}%{ord(match[2]):02X}"
-
-
 def _closing_urls(text: str) -> str:
-    """Addresses of threads near a word that closes them: the same address, in which no thread can be seen."""
+    """Change addresses of threads near a word that closes them, so that they still lead there but name no thread."""
     words = [match.end() for match in _KEYWORDS.finditer(text)]
 
     def hidden(match: re.Match[str]) -> str:
-        url = _before(text, match.start())
+        before = text[max(0, match.start() - _LONGEST_URL) : match.start()].replace("<", " ").replace(">", " ")
+        url = "" if not before or before[-1].isspace() else before.rsplit(None, 1)[-1]
         begins = [one.start() + match.start() - len(url) for one in _BEGINS.finditer(url)]
         near = bisect_left(words, begins[0] - _BEFORE_URL) if begins else len(words)
         return match[0] + "%3" if near < len(words) and words[near] <= begins[-1] else match[0]
@@ -113,19 +98,7 @@ def _closing_urls(text: str) -> str:
     return _THREAD_PATH.sub(hidden, text) if words else text
 
 
-def _before(text: str, end: int) -> str:
-    """What stands there without a gap."""
-    piece = text[max(0, end - _LONGEST_URL) : end].replace("<", " ").replace(">", " ")
-    return "" if not piece or piece[-1].isspace() else piece.rsplit(None, 1)[-1]
-
-
-def _closing(text: str, closes: int | None) -> str:
-    text = _closing_urls(text)
-    return _CLOSING.sub(lambda match: _unless(match, closes, SPLIT), text)
-
-
 def _unless(match: re.Match[str], closes: int | None, split: str) -> str:
-    """The thread that the work is for may be closed by it."""
     own = re.fullmatch(rf"{_KEYWORD}:? #{closes}", match[0], re.IGNORECASE) if closes is not None else None
     if own:
         return match[0]
@@ -133,12 +106,8 @@ def _unless(match: re.Match[str], closes: int | None, split: str) -> str:
     return match[0][:at] + split + match[0][at:]
 
 
-def _links(text: str) -> str:
-    """A link that is no web address, or whose address can carry data out behind harmless words, becomes text."""
-    return _LINK.sub(lambda match: "(" if _is_harmless(match[1]) else "&#40;", text)
-
-
 def _is_harmless(target: str) -> bool:
+    """Decide whether a link is a web address that cannot carry data out behind harmless words."""
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", target)
     if scheme and scheme[1].lower() not in ("http", "https", "mailto"):
         return False
@@ -164,30 +133,31 @@ Change = Callable[[str], str]
 
 
 def inert(text: str) -> str:
-    """Markdown that others wrote, to stand in a page of ours: it keeps its form and loses its effects."""
+    """Make markdown of others harmless for a page of ours: it keeps its form and loses its effects."""
     return _markdown(shown(text), untrusted, any_html)
 
 
 def quoted(text: str) -> str:
-    """The same set apart as a quotation, and judged as it stands there."""
-    return _markdown(_set_apart(shown(text)), untrusted, any_html, _set_apart)
+    """Do the same, set apart as a quotation, and judged as it stands there."""
+    return _markdown(set_apart(shown(text)), untrusted, any_html, set_apart)
 
 
 def line(text: str) -> str:
-    """Words of others within a line of ours, where they open no block, and no code that words after them would end."""
+    """Put words of others into a line of ours, where they open no block, and no code that words after them would
+    end."""
     words = " ".join(shown(text).split())
     made = _markdown(_BEFORE + words, untrusted, any_html).removeprefix(_BEFORE)
-    return prose.outside_spans(made, _without_ticks) if "`" in made else made
+    return prose.outside_spans(made, lambda part: part.replace("`", "&#96;")) if "`" in made else made
 
 
 def block(text: str, language: str = "") -> str:
-    """Text as a code block that it cannot leave."""
+    """Make a code block that the text cannot leave."""
     body = _COMMAND_IN_CODE.sub(" ", _forged(shown(text)))
     return quoting.code(body, language if _is_plain(language) else "")
 
 
 def whole(text: str, closes: int | None = None) -> str:
-    """A composed body. Our marker may stand on its first line alone; `closes` is the one thread it may close."""
+    """Clean a composed body. Our marker may stand on its first line alone; `closes` is the one thread it may close."""
     text = shown(text)
     first, separator, rest = text.partition("\n")
     marked = MARKER.match(first) is not None
@@ -200,33 +170,26 @@ def whole_plain(text: str, closes: int | None = None) -> str:
 
 
 def _markdown(text: str, change: Change, escape: Change, apart: Change = str) -> str:
-    """Change the prose and leave code as it is; where that cannot be done surely, change everything."""
+    """Change the prose and leave code as it is; if the two cannot be told apart, change everything."""
     try:
         changed = _outside_code(text, change, escape)
         leaves = prose.blocks(changed)
         if prose.closing(leaves) or any(change(part) != part for part in prose.live_texts(changed, leaves)):
-            changed = _closed(change(text))
+            changed = change(text)
+            end = prose.closing(prose.blocks(changed))
+            changed = changed if end is None else f"{changed}\n{end}"
         return _forged(_without_commands(changed))
-    except prose.TooDeep:
-        return _forged(apart(_as_words(text, change)))
+    except prose.TooDeep:  # then there is no code and no quotation, only words
+        words = change(_FENCES_AND_QUOTES.sub(" ", text)).split("\n")
+        return _forged(apart("\n".join(_COMMAND.sub(_defused, one) for one in words)))
 
 
-def _without_ticks(text: str) -> str:
-    return text.replace("`", "&#96;")
-
-
-def _set_apart(text: str) -> str:
+def set_apart(text: str) -> str:
     return "\n".join(f"> {one}".rstrip() for one in text.split("\n"))
 
 
-def _as_words(text: str, change: Change) -> str:
-    """Without any code or quotation in it."""
-    lines = change(_FENCES_AND_QUOTES.sub(" ", text)).split("\n")
-    return "\n".join(_COMMAND.sub(_defused, line) for line in lines)
-
-
 def _forged(text: str) -> str:
-    """Our marker where it is not ours: in prose it is escaped already, in code a space makes it another word."""
+    """Break forged markers: prose has escaped them already, in code a space makes them other words."""
     return _FORGED.sub("<! --", text)
 
 
@@ -251,8 +214,10 @@ def _outside_code(text: str, change: Change, escape: Change) -> str:
 def _block(leaf: Leaf, inside: list[str], change: Change) -> list[str]:
     if leaf.form is BlockForm.FENCE:
         return [_opening(leaf, inside[0], change), *inside[1:]]
-    if leaf.form is BlockForm.CODE:
-        return inside if leaf.within is not None else _fenced(inside)
+    if leaf.form is BlockForm.CODE and leaf.within is not None:
+        return inside
+    if leaf.form is BlockForm.CODE:  # below a list, its indentation alone would make it words of the last item
+        return block("\n".join(one[4:] for one in inside)).split("\n")
     words = "\n".join(inside)
     if leaf.form in (BlockForm.HTML, BlockForm.DEFINITION):
         return change(words).split("\n")
@@ -260,13 +225,7 @@ def _block(leaf: Leaf, inside: list[str], change: Change) -> list[str]:
     return outside(words, change).split("\n")
 
 
-def _fenced(inside: list[str]) -> list[str]:
-    """Below a list, what is code by its indentation alone would be words of its last item."""
-    return block("\n".join(one[4:] for one in inside)).split("\n")
-
-
 def _opening(leaf: Leaf, line: str, change: Change) -> str:
-    """A fence's first line: its info string without what is hidden in it or makes GitHub draw."""
     opening = _OPENING.match(line)
     if opening is None:
         return change(line)
@@ -278,13 +237,8 @@ def _is_plain(language: str) -> bool:
     return bool(_INFO.match(language)) and language.lower() not in _RICH
 
 
-def _closed(text: str) -> str:
-    end = prose.closing(prose.blocks(text))
-    return text if end is None else f"{text}\n{end}"
-
-
 def _without_commands(text: str) -> str:
-    """Other bots read the raw lines, also those in code, where a space must do."""
+    """Defuse commands of other bots, which read the raw lines, also those in code."""
     if not _ANY_COMMAND.search(text):
         return text
     fences = (leaf for leaf in prose.blocks(text) if leaf.form is BlockForm.FENCE)

@@ -1,4 +1,4 @@
-"""One change after another for each installation, and none while GitHub asked us to wait."""
+"""Make one change after another for each installation, and none while GitHub asked us to wait."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from bot.errors import GitHubUnavailable
 from bot.models import InstallationId, RepoId, Thread
 
 PATIENCE_SECONDS = 2.0
-"""A change that takes longer holds up only its own thread. GitHub asks for one at a time, and that is what it gets
-while it answers; while it does not, a few beside each other are far from the hundred that it allows."""
+"""A change that takes longer holds up only its own thread. GitHub asks for one at a time. While it does not answer, a
+few beside each other are far from the hundred that it allows."""
 
 
 class WritePace:
-    """In memory: after a restart the first refusal teaches it again."""
+    """Lives in memory: after a restart the first refusal teaches it again."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -27,7 +27,7 @@ class WritePace:
 
     @asynccontextmanager
     async def turn(self, thread: Thread) -> AsyncIterator[None]:
-        """Wait for the changes before this one; GitHubUnavailable with the time to wait during a pause."""
+        """Wait for the changes before this one; during a pause, raise GitHubUnavailable with the time to wait."""
         of_thread = self._threads.setdefault((thread.repo.id, thread.number), asyncio.Lock())
         of_all = self._changing.setdefault(thread.installation, asyncio.Lock())
         async with of_thread, _for_a_while(of_all):
@@ -42,13 +42,13 @@ class WritePace:
                 raise
 
     def pause(self, installation: InstallationId) -> float:
-        """Seconds until changes may be made again."""
+        """Return the seconds until changes may be made again."""
         return max(0.0, self._paused_until.get(installation, 0.0) - self._clock())
 
 
 @asynccontextmanager
 async def _for_a_while(lock: asyncio.Lock) -> AsyncIterator[None]:
-    """Held to the end of the block, or until others have waited long enough."""
+    """Hold the lock to the end of the block, or until others have waited long enough."""
     await lock.acquire()
     held = True
 

@@ -1,4 +1,4 @@
-"""Tells prose from code in Markdown, as GitHub does, and shortens a text to GitHub's limits at a line's end."""
+"""Tell prose from code in Markdown, as GitHub does, and shorten a text to GitHub's limits at a line's end."""
 
 from __future__ import annotations
 
@@ -10,18 +10,29 @@ from bot.text.markup import Block, BlockMeaning, InlineMark, code_spans, pieces
 from bot.text.scanner import BlockForm, Leaf, content, margin, scan
 
 CODE = "\0x\0"
-"""Stands for inline code: not part of a word beside it, and a word to what looks across it."""
+"""Stands for inline code, as a separate word."""
+BODY_LIMIT = 65_536
+CHECK_LIMIT = 65_535
+TITLE_LIMIT = 256
+NOTE = "*… cut here: GitHub takes no longer text.*"
+MOST_LINES = 2_000
+"""The most lines of one text in a comment: what follows it, boxes too, must still be read."""
+_LONG_LINE = 2_000
+_TRIES = 4
+_WIDEST = 16
+"""Making a sign harmless lengthens it at most so much."""
+_TAB = 4
 _CELL = re.compile(r"(?<!\\)\|")
 _INDENTED = re.compile(r"(?:[ >*+.)\d-]*+\t)++")
-_TAB = 4
+_FOLD = re.compile(r"<details(?: open)?>|</details>", re.IGNORECASE)
 
 
 class TooDeep(Exception):
-    """Nested deeper, or longer, than the scanner looks, so that it cannot say what is code."""
+    """The text is longer or nested deeper than the scanner looks, so it cannot say what is code."""
 
 
 def blocks(text: str) -> list[Leaf]:
-    """The blocks in order; lines between them are empty or belong to a container."""
+    """Return the blocks in order; lines between them are empty or belong to a container."""
     found = scan(text)
     if any(leaf.form is BlockForm.DEEP for leaf in found):
         raise TooDeep
@@ -29,7 +40,7 @@ def blocks(text: str) -> list[Leaf]:
 
 
 def live_texts(text: str, leaves: Sequence[Leaf]) -> Iterator[str]:
-    """All of it that is not code: what GitHub looks through for mentions and references."""
+    """Yield what is not code: GitHub looks there for mentions and references."""
     for leaf in leaves:
         words = content(text, leaf)
         if leaf.form in (BlockForm.HTML, BlockForm.DEFINITION):
@@ -48,13 +59,12 @@ def _live(words: str) -> str:
 
 
 def _is_sure(words: str) -> bool:
-    """Whether there is no address in it that may swallow a backtick: that depends on what is a link, which takes all of
-    GitHub's reader to know."""
+    """Decide whether no address may swallow a backtick: only GitHub's whole reader knows what is a link."""
     return "`" not in words or list(code_spans(words)) == list(code_spans(words, addresses=False))
 
 
 def outside_spans(text: str, change: Callable[[str], str]) -> str:
-    """Change what stands outside of inline code; all of it where that cannot be told for sure."""
+    """Change what stands outside of inline code; if that is unsure, change all."""
     if not _is_sure(text):
         return change(text)
     parts: list[str] = []
@@ -66,59 +76,43 @@ def outside_spans(text: str, change: Callable[[str], str]) -> str:
 
 
 def outside_spans_of_cells(text: str, change: Callable[[str], str]) -> str:
-    """A cell ends at its bar even within backticks."""
+    """Do so for each cell, which ends at its bar even within backticks."""
     return "|".join(outside_spans(cell, change) for cell in _CELL.split(text))
 
 
 def closing(leaves: Sequence[Leaf]) -> str | None:
-    """The line that ends a fence which runs on past the end of the text."""
+    """Return the line that ends a fence which the text leaves open."""
     if not leaves or not leaves[-1].runs_on:
         return None
     return margin(leaves[-1].within) + leaves[-1].mark
 
 
 def without_tabs(text: str, leaves: Sequence[Leaf]) -> str:
-    """With spaces for the tabs that lines are indented by: a tab is as wide as the place where it comes to stand, and
-    what is code here must be code behind a mark of quotation. In a fence of its own a tab means nothing but itself."""
-    fenced = {at for leaf in leaves if _stands_alone(leaf) for at in range(leaf.first + 1, leaf.last)}
+    """Indent lines by spaces instead of tabs: a tab is as wide as its place, and what is code here must be code behind
+    a mark of quotation. In a fence that stands alone a tab only means itself."""
+    alone = (leaf for leaf in leaves if leaf.form is BlockForm.FENCE and leaf.within is None)
+    fenced = {at for leaf in alone for at in range(leaf.first + 1, leaf.last)}
     lines = text.split("\n")
-    return "\n".join(line if at in fenced else _indented(line) for at, line in enumerate(lines))
-
-
-def _stands_alone(leaf: Leaf) -> bool:
-    return leaf.form is BlockForm.FENCE and leaf.within is None
-
-
-def _indented(line: str) -> str:
-    found = _INDENTED.match(line)
-    return found[0].expandtabs(_TAB) + line[found.end() :] if found else line
-
-
-BODY_LIMIT = 65_536
-CHECK_LIMIT = 65_535
-TITLE_LIMIT = 256
-NOTE = "*… cut here: GitHub takes no longer text.*"
-MOST_LINES = 2_000
-"""Of a text that stands among others in a comment: what follows a longer one, boxes too, must still be read."""
-_LONG_LINE = 2_000
-_TRIES = 4
-_WIDEST = 16
-"""No sign becomes longer than this when it is made harmless."""
-_FOLD = re.compile(r"<details(?: open)?>|</details>", re.IGNORECASE)
+    for at, line in enumerate(lines):
+        if at not in fenced and (found := _INDENTED.match(line)):
+            lines[at] = found[0].expandtabs(_TAB) + line[found.end() :]
+    return "\n".join(lines)
 
 
 def size(text: str) -> int:
-    """GitHub's unit is not documented: UTF-16 units are never fewer than characters."""
+    """Count UTF-16 units, never fewer than characters: GitHub does not document its unit."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def truncate(text: str, limit: int = BODY_LIMIT, note: str = NOTE) -> str:
-    """The text itself where it fits."""
     if size(text) <= limit:
         return text
     room = limit - size(note) - 2
     while room > 0:
-        ended = _ended(_first_lines(text, room), note)
+        *lines, last = _head(text, room).split("\n")
+        if len(last) > _LONG_LINE:  # else a page without line breaks would vanish
+            lines.append(last.rpartition(" ")[0] or last)
+        ended = _ended(lines, note)
         excess = size(ended) - limit
         if excess <= 0:
             return ended
@@ -127,7 +121,7 @@ def truncate(text: str, limit: int = BODY_LIMIT, note: str = NOTE) -> str:
 
 
 def fitted(text: str, limit: int, made: Callable[[str], str], note: str = NOTE) -> str:
-    """What is made of the text, of as much of it as fits. Making lengthens, and a cut can open what was closed: so the
+    """Make something of as much of the text as fits. Making lengthens it, and a cut can open what was closed, so the
     cut comes first."""
     room = limit
     for _ in range(_TRIES):
@@ -139,45 +133,30 @@ def fitted(text: str, limit: int, made: Callable[[str], str], note: str = NOTE) 
 
 
 def lines(text: str, most: int = MOST_LINES, note: str = NOTE) -> str:
-    """Its first lines, where there are more."""
+    """Return its first lines, with a note if there are more."""
     return text if text.count("\n") < most else _ended(text.split("\n", most)[:most], note)
 
 
 def title(text: str, limit: int = TITLE_LIMIT) -> str:
-    """One line."""
     line = " ".join(text.split())
     return line if size(line) <= limit else _head(line, limit - 1).rstrip() + "…"
 
 
 def _head(text: str, room: int) -> str:
-    """So many units from its beginning, no character halved."""
+    """Return so many units from its beginning, with no character halved."""
     return text.encode("utf-16-le", "surrogatepass")[: 2 * room].decode("utf-16-le", "ignore")
 
 
-def _first_lines(text: str, room: int) -> list[str]:
-    """Whole lines; of a very long one its beginning, since a page without line breaks would vanish otherwise."""
-    *lines, last = _head(text, room).split("\n")
-    if len(last) > _LONG_LINE:
-        lines.append(last.rpartition(" ")[0] or last)
-    return lines
-
-
 def _ended(lines: list[str], note: str) -> str:
-    leaves = _blocks(lines)
+    """Close the fence and the folds that the lines leave open, and add the note."""
+    try:
+        leaves = blocks("\n".join(lines))
+    except TooDeep:
+        leaves = []
     end = closing(leaves)
-    text = "\n".join(lines if end is None else (*lines, end))
-    return "\n\n".join((text, *["</details>"] * _open_folds(lines, leaves), note))
-
-
-def _open_folds(lines: list[str], leaves: list[Leaf]) -> int:
     fenced = (leaf for leaf in leaves if leaf.form in (BlockForm.FENCE, BlockForm.CODE))
     code = {at for leaf in fenced for at in range(leaf.first, leaf.last)}
     tags = [tag.lower() for at, line in enumerate(lines) if at not in code for tag in _FOLD.findall(line)]
-    return max(0, sum(1 if tag.startswith("<d") else -1 for tag in tags))
-
-
-def _blocks(lines: list[str]) -> list[Leaf]:
-    try:
-        return blocks("\n".join(lines))
-    except TooDeep:
-        return []
+    open_folds = max(0, sum(1 if tag.startswith("<d") else -1 for tag in tags))
+    text = "\n".join(lines if end is None else (*lines, end))
+    return "\n\n".join((text, *["</details>"] * open_folds, note))

@@ -1,4 +1,4 @@
-"""Removes secrets from text: registered values in every common encoding, and whatever looks like a token."""
+"""Remove secrets from text: registered values in every common encoding, and whatever looks like a token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHORTEST = 6  # a shorter value would redact ordinary words
 PEM_BODY = 16_384
 _B64 = "A-Za-z0-9_-"
 _JWT_HEAD = 1_000
-"""Without a bound every `eyJ` in a flood of them would be read on to its end."""
+"""Without this bound every `eyJ` in a flood of them would be read to its end."""
 TOKEN = re.compile(
     r"gh[opurs]_[A-Za-z0-9._-]{36,}"  # both formats of installation tokens: 40 characters, or one that holds a JWT
     r"|github_pat_[A-Za-z0-9_]{22,}"
@@ -44,7 +44,7 @@ END_PEM = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----")
 
 
 def parts(value: str) -> list[str]:
-    """What of a value is secret by itself: the whole, and each long line of a key."""
+    """Return what is secret by itself: the whole value, and each long line of a key."""
     whole = value.strip()
     lines = [line.strip() for line in whole.splitlines() if not line.startswith("-----")]
     found = [whole, *(line for line in lines if len(line) >= 16)]
@@ -52,7 +52,7 @@ def parts(value: str) -> list[str]:
 
 
 def encodings(value: str) -> frozenset[str]:
-    """Escapes (URL, JSON, HTML) are undone by `views`; here are the forms that hide the value's characters."""
+    """Return the forms that hide the value's characters; `views` undoes escapes (URL, JSON, HTML)."""
     raw = value.encode("utf-8", "surrogatepass")
     found = {value, value[::-1], "".join(value.split()), raw.decode("latin-1"), raw.hex(), raw.hex().upper()}
     for shift in range(3):
@@ -62,7 +62,7 @@ def encodings(value: str) -> frozenset[str]:
 
 
 def _base64_core(raw: bytes, shift: int) -> str:
-    """The characters that depend on the value alone, when it stands `shift` bytes after a multiple of three."""
+    """Return the characters that depend on the value alone, if it stands `shift` bytes after a multiple of three."""
     text = base64.b64encode(b"\0" * shift + raw).decode("ascii")
     return text[-(-8 * shift // 6) : 8 * (shift + len(raw)) // 6]
 
@@ -82,12 +82,11 @@ _WORD = re.compile(r"\S+")
 UNFINISHED = re.compile(
     r"(?:%[0-9A-Fa-f]?|\\(?:u\{?[0-9A-Fa-f]*|x[0-9A-Fa-f]?)?|&#?[0-9A-Za-z]*|<(?:!(?:-(?:-(?: -{0,2})?)?)?)?)\Z"
 )
-"""An escape that the end of the text cuts off."""
 
 
 @dataclass(frozen=True)
 class DecodedView:
-    """Character i stands for `[starts[i], ends[i])` of the original."""
+    """A text in which character i stands for `[starts[i], ends[i])` of the original."""
 
     text: str
     starts: Sequence[int]
@@ -106,15 +105,12 @@ def views(text: str) -> list[DecodedView]:
     split = "<" if SPLIT in text else ""
     kinds = [leads for leads in ("%", "\\", f"&{split}", split) if leads and leads[0] in text]
     decoded = (_decoded(text, leads) for leads in dict.fromkeys(("".join(dict.fromkeys("".join(kinds))), *kinds)))
-    found = [
-        DecodedView(text, range(len(text)), range(1, len(text) + 1)),
-        *(view for view in decoded if view is not None),
-    ]
+    found = [DecodedView(text, range(len(text)), range(1, len(text) + 1)), *filter(None, decoded)]
     return found + [dense for one in found if (dense := _dense(one)) is not None]
 
 
 def _decoded(text: str, leads: str) -> DecodedView | None:
-    """Of the escapes that begin so; None when nothing is escaped."""
+    """Decode the escapes that begin so; None if there are none."""
     parts: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -146,7 +142,7 @@ def _character(match: re.Match[str]) -> str | None:
 
 
 def _dense(view: DecodedView) -> DecodedView | None:
-    """None when there is no white space."""
+    """Leave out white space; None if there is none."""
     if not _SPACE.search(view.text):
         return None
     parts: list[str] = []
@@ -162,7 +158,7 @@ def _dense(view: DecodedView) -> DecodedView | None:
 REDACTED = "[redacted]"
 LONGEST_WORD = 1 << 18
 SHORT = 256
-"""What may be read again with each piece that follows it."""
+"""So much may be read again with each piece that follows it."""
 Span = tuple[int, int]
 
 
@@ -172,7 +168,7 @@ class Redactor:
     def __init__(self, values: Iterable[str] = ()) -> None:
         self._forms: dict[str, frozenset[str]] = {}
         self._by_start: dict[str, tuple[str, ...]] = {}
-        """Replaced, never changed: whoever reads one has it whole."""
+        """Tuples are replaced, never changed, so that every reader has a whole one."""
         for value in values:
             self.register(value)
 
@@ -205,7 +201,7 @@ class Redactor:
         return [form for forms in self._forms.values() for form in forms]
 
     def spans(self, text: str) -> list[Span]:
-        """Where secrets stand, in order; those that overlap are one."""
+        """Find secrets, in order; those that overlap are one."""
         found: list[Span] = []
         for view in views(text):
             found += (view.span(*place) for place in self._places(view.text))
@@ -215,7 +211,7 @@ class Redactor:
         return _merged(found)
 
     def _places(self, text: str) -> Iterable[Span]:
-        """One pass over the text, however many forms there are: a key alone has hundreds."""
+        """Pass over the text once, however many forms there are: a key alone has hundreds."""
         starts = self._by_start
         for at in [at for at in range(len(text) - SHORTEST + 1) if text[at : at + SHORTEST] in starts]:
             for form in starts.get(text[at : at + SHORTEST], ()):
@@ -253,7 +249,6 @@ class Stream:
         self._waits_for = 0
 
     def feed(self, chunk: str) -> str:
-        """What may be shown now."""
         self._fresh.append(chunk)
         self._waits_for -= len(chunk)
         if self._waits_for > 0:
@@ -269,14 +264,13 @@ class Stream:
         return out
 
     def end(self) -> str:
-        """The rest."""
         out, self._held = self._redactor.redact(self._held + "".join(self._fresh)), ""
         self._fresh.clear()
         self._waits_for = 0
         return out
 
     def _safe_cut(self, spans: list[Span]) -> int:
-        """After a white space, before anything that more text could make part of a secret."""
+        """Cut behind white space, and before anything that more text could make part of a secret."""
         limit = _first_doubt(self._held, self._redactor.all_forms())
         if len(self._held) > LONGEST_WORD:
             limit = max(limit, len(self._held) - LONGEST_WORD // 2)
@@ -290,7 +284,7 @@ class Stream:
 
 
 def _after_space(text: str, limit: int) -> int:
-    """A comment that may be one by which a word was split is part of the word."""
+    """Find the last white space; a comment that may split a word is part of the word."""
     at = limit
     while at > 0 and not (text[at - 1].isspace() and text[max(0, at - 5) : at] != "<!-- "):
         at -= 1
@@ -298,7 +292,7 @@ def _after_space(text: str, limit: int) -> int:
 
 
 def _first_doubt(text: str, forms: list[str]) -> int:
-    """The first place from which the text's end may be the beginning of a secret."""
+    """Return the first place from which the text's end may be the beginning of a secret."""
     doubts = [len(text)]
     unfinished = UNFINISHED.search(text, max(0, len(text) - 24))
     shapes = views(text)
@@ -307,25 +301,18 @@ def _first_doubt(text: str, forms: list[str]) -> int:
         shapes += views(text[: unfinished.start()])
     for view in shapes:
         doubts += (view.starts[at] for form in forms if (at := _beginning(view.text, form)) is not None)
-        at = _open_pem(view)
-        if at is not None:
-            doubts.append(view.starts[at])
+        here = view.text
+        ends = [match.end() for match in END_PEM.finditer(here, max(0, len(here) - 2 * PEM_BODY))]
+        if key := OPEN_PEM.search(here, max([len(here) - PEM_BODY - 200, 0, *ends])):  # its end may still come
+            doubts.append(view.starts[key.start()])
     return min(doubts)
 
 
 def _beginning(text: str, form: str) -> int | None:
-    """Where the longest end of the text begins that is a beginning of the form."""
+    """Find the longest end of the text that is a beginning of the form."""
     at = text.find(form[0], max(0, len(text) - len(form) + 1))
     while at >= 0:
         if form.startswith(text[at:]):
             return at
         at = text.find(form[0], at + 1)
     return None
-
-
-def _open_pem(view: DecodedView) -> int | None:
-    """A key that has begun and whose end may still come."""
-    text = view.text
-    ends = [match.end() for match in END_PEM.finditer(text, max(0, len(text) - 2 * PEM_BODY))]
-    begun = OPEN_PEM.search(text, max([len(text) - PEM_BODY - 200, 0, *ends]))
-    return begun.start() if begun else None

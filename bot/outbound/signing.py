@@ -1,4 +1,4 @@
-"""Commits that GitHub makes for us and signs, and the refs that are moved to them: never by force."""
+"""Commits that GitHub makes for us and signs, and the refs that move to them, never by force."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bot.models import Thread
 from bot.outbound.pace import WritePace
 
 CHUNK = 100
-"""Entries of a tree in one request: larger ones have timed out."""
+"""The entries of a tree in one request: larger ones have timed out."""
 
 
 class SignedCommits:
-    """`clean` makes a message harmless. Every method may be repeated: what is made twice is seen by nobody."""
+    """`clean` makes a message harmless. Every method may be repeated."""
 
     def __init__(self, app: GitHubApp, pace: WritePace, clean: Callable[[str], str]) -> None:
         self._app = app
@@ -27,25 +27,29 @@ class SignedCommits:
     async def make(
         self, thread: Thread, purpose: TokenPurpose, *, message: str, tree: str, parents: Sequence[str]
     ) -> MadeCommit:
-        """GitHubRefused with 404 or 422 where it does not know the tree."""
+        """Make a commit; GitHubRefused with 404 or 422 if GitHub does not know the tree."""
         at = self._app.installation(thread.installation)
         async with self._pace.turn(thread):
             fields = {"message": self._clean(message), "tree": tree, "parents": list(parents)}
             return await writes.create_commit(at, thread.repo, fields, purpose)
 
     async def make_tree(self, thread: Thread, purpose: TokenPurpose, base: str, changes: Sequence[Change]) -> str:
-        """From blobs that are at GitHub already."""
+        """Make a tree from blobs that GitHub already has."""
         at, tree = self._app.installation(thread.installation), base
         for start in range(0, len(changes), CHUNK):
+            entries: list[dict[str, str | None]] = []
+            for change in changes[start : start + CHUNK]:
+                mode = change.old_mode if change.is_deleted else change.new_mode
+                kind, sha = "commit" if mode == "160000" else "blob", None if change.is_deleted else change.sha
+                entries.append({"path": change.path, "mode": mode, "type": kind, "sha": sha})
             async with self._pace.turn(thread):
-                entries = [_entry(change) for change in changes[start : start + CHUNK]]
                 tree = await writes.create_tree(at, thread.repo, tree, entries, purpose)
         return tree
 
     async def commit_on_branch(
         self, thread: Thread, purpose: TokenPurpose, branch: str, expected: str, *, message: str, files: FileChanges
     ) -> None:
-        """GitHubRefused where the branch does not stand at `expected`."""
+        """Commit to the branch; GitHubRefused if it does not stand at `expected`."""
         at, text = self._app.installation(thread.installation), self._clean(message)
         async with self._pace.turn(thread):
             await writes.commit_on_branch(
@@ -53,7 +57,6 @@ class SignedCommits:
             )
 
     async def set_branch(self, thread: Thread, purpose: TokenPurpose, branch: str, sha: str, *, new: bool) -> None:
-        """Made, or moved forward."""
         at = self._app.installation(thread.installation)
         async with self._pace.turn(thread):
             if new:
@@ -62,7 +65,7 @@ class SignedCommits:
                 await writes.move_ref(at, thread.repo, f"heads/{branch}", sha, purpose)
 
     async def drop(self, thread: Thread, ref: str) -> None:
-        """A ref of ours that is no branch; gone already is gone."""
+        """Delete a ref of ours that is no branch; it may be gone already."""
         at = self._app.installation(thread.installation)
         try:
             async with self._pace.turn(thread):
@@ -72,9 +75,3 @@ class SignedCommits:
         except GitHubRefused as refused:
             if refused.status != 422:  # "Reference does not exist"
                 raise
-
-
-def _entry(change: Change) -> dict[str, str | None]:
-    mode = change.old_mode if change.is_deleted else change.new_mode
-    kind = "commit" if mode == "160000" else "blob"
-    return {"path": change.path, "mode": mode, "type": kind, "sha": None if change.is_deleted else change.sha}

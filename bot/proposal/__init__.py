@@ -1,1 +1,1 @@
-"""What a turn proposes to a repository: what may be pushed, in which words, and what its checks gave."""
+"""Proposals to a repository: what may be pushed, in which words, and the results of its checks."""

@@ -1,4 +1,4 @@
-"""Writes commit messages and pull requests, also into the repository's own template."""
+"""Write commit messages and pull requests, also into the repository's own template."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from bot.models import TokenUsage, TurnKey
+from bot.outbound import neutralise
 from bot.proposal import verification
 from bot.text.blocks import plain
 from bot.text.scanner import BlockForm, margin, scan
@@ -17,7 +18,7 @@ from bot.words.quoting import shown
 PLACES = tuple(
     f"{folder}pull_request_template{ending}" for folder in (".github/", "", "docs/") for ending in (".md", ".txt", "")
 )
-"""Where GitHub looks for it, whatever the case of the letters."""
+"""The places where GitHub looks for a template, whatever the case of the letters."""
 MAX_TEMPLATE = 20_000
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
@@ -31,7 +32,7 @@ _TEMPLATE_REFERENCE = re.compile(
     r"#[\s(\[<{]*+(?:issue|ticket|number|id|nr|no|[xn_.\s-])*+[\s)\]>}*.]*+",
     re.IGNORECASE,
 )
-"""A line that waits for the number of an issue and has none, such as `Fixes # (issue)`."""
+"""Matches a line that waits for the number of an issue, such as `Fixes # (issue)`."""
 _NOT_OURS = re.compile(r"\btype\b|checklist|screenshot|breaking|before (?:you|submit)|risk|deploy|todo", re.IGNORECASE)
 
 
@@ -41,7 +42,7 @@ class _Section:
     lines: list[str] = field(default_factory=list)
 
     def text(self, ours: str) -> str:
-        """Puts our words first; the template's own lines, which are its prompts and boxes, stay below."""
+        """Put our words first; the template's own lines, which are its prompts and boxes, stay below."""
         rest = re.sub(r"\n{3,}", "\n\n", "\n".join(self.lines)).strip("\n")
         return "\n\n".join(part for part in (self.heading.strip(), ours, rest) if part.strip())
 
@@ -53,14 +54,16 @@ class Filled:
 
 
 def find_template(paths: tuple[str, ...]) -> str | None:
-    """The one that GitHub would offer."""
+    """Find the one that GitHub would offer."""
     known = {path.lower(): path for path in reversed(paths)}
     return next((known[place] for place in PLACES if place in known), None)
 
 
 def fill_template(template: str, ours: dict[str, str]) -> Filled:
     """`ours`: `done`, `link` and `verified`, as markdown that cannot act."""
-    sections = _sections(_plain(template))
+    text = template[:MAX_TEMPLATE].replace("\r\n", "\n").removeprefix("\ufeff")
+    # A comment is read only by the template's authors: in our hands it would become text.
+    sections = _sections(_COMMENT.sub("", _FRONT_MATTER.sub("", text)))
     taken: dict[str, _Section] = {}
     for what, asks in _ASKS.items():
         for section in sections:
@@ -70,12 +73,13 @@ def fill_template(template: str, ours: dict[str, str]) -> Filled:
                 break
     said = {id(section): ours[what] for what, section in taken.items()}
     links = _link(sections, None if "link" in taken else ours["link"])
-    parts = [section.text(said.get(id(section), "")) for section in sections]
-    return Filled(_balanced("\n\n".join(part for part in parts if part)), frozenset(taken) | links)
+    text = "\n\n".join(filter(None, (section.text(said.get(id(section), "")) for section in sections)))
+    opened = len(re.findall(r"<details\b", text, re.IGNORECASE)) - len(re.findall(r"</details>", text, re.IGNORECASE))
+    return Filled(text + "\n\n</details>" * max(0, opened), frozenset(taken) | links)  # nothing of ours hides in a fold
 
 
 def _link(sections: Sequence[_Section], link: str | None) -> frozenset[str]:
-    """Lines that wait for an issue's number get our link, once: none of them is left dangling."""
+    """Put our link on one line that waits for an issue's number, and empty the others."""
     given = False
     for section in sections:
         found = [at for at, line in enumerate(section.lines) if _TEMPLATE_REFERENCE.fullmatch(line)]
@@ -83,12 +87,6 @@ def _link(sections: Sequence[_Section], link: str | None) -> frozenset[str]:
             section.lines[at] = link if link is not None and not given else ""
             given = True
     return frozenset({"link"} if given and link is not None else ())
-
-
-def _plain(template: str) -> str:
-    """Leaves out what only its authors read: in our hands a comment would become text."""
-    text = template[:MAX_TEMPLATE].replace("\r\n", "\n").removeprefix("\ufeff")
-    return _COMMENT.sub("", _FRONT_MATTER.sub("", text))
 
 
 def _sections(text: str) -> list[_Section]:
@@ -107,12 +105,6 @@ def _sections(text: str) -> list[_Section]:
     return found
 
 
-def _balanced(text: str) -> str:
-    """Closes what it unfolds, so that nothing of ours hides in it."""
-    opened = len(re.findall(r"<details\b", text, re.IGNORECASE)) - len(re.findall(r"</details>", text, re.IGNORECASE))
-    return text + "\n\n</details>" * max(0, opened)
-
-
 MAX_SUBJECT = 72
 MAX_TITLE = 120
 MAX_MESSAGE = 4_000
@@ -122,7 +114,7 @@ MAX_FILES = 50
 
 
 class AskedTurn(Protocol):
-    """What these texts need of a turn."""
+    """The part of a turn that these texts need."""
 
     @property
     def key(self) -> TurnKey: ...
@@ -164,25 +156,26 @@ _SLASH_COMMAND = re.compile(r"^([^\S\n]*)/(?=[a-z])", re.MULTILINE)
 
 
 def subject(turn: AskedTurn, limit: int = MAX_SUBJECT) -> str:
-    """One line for what was done: the agent's first words if they are one, else those of the request."""
+    """Write one line: the agent's first words if they read like a title, else those of the request."""
     return first_title((turn.agent_result or "", turn.prompt), limit) or f"Changes for #{turn.number}"
 
 
 def first_title(texts: Sequence[str], limit: int = MAX_SUBJECT) -> str | None:
-    """The first line of the first text that reads like a title."""
-    for text in map(_first_line, texts):
-        line = _calm(_HEADING.sub("", text)).strip(" *_.:")
+    """Return the first line of the first text that reads like a title."""
+    for text in texts:
+        first = next((line.strip() for line in visible(text[:20_000]).splitlines() if line.strip()), "")
+        line = _calm(_HEADING.sub("", first)).strip(" *_.:")
         if 4 <= len(line) <= 2 * limit and not line.lower().startswith(_CHATTER):
             return _cut(line[0].upper() + line[1:], limit)
     return None
 
 
 _CHATTER = ("i ", "i'", "i’", "the ", "all ", "done", "here", "now ", "let ", "everything", "summary", "great", "ok")
-"""How agents begin a report rather than a title."""
+"""Agents begin a report, not a title, with these."""
 
 
 def commit_message(turn: AskedTurn, *, noreply_host: str) -> str:
-    """Subject, what was asked, and trailers of ours; nothing in it closes, mentions, skips or signs for anybody."""
+    """Write subject, request and trailers; nothing in it closes, mentions, skips or signs for anybody."""
     asked = _calm(visible(turn.prompt)).strip()
     body = _cut(asked, MAX_MESSAGE) or "What the thread asks for."
     trailers = _trailers(turn, noreply_host)
@@ -190,17 +183,11 @@ def commit_message(turn: AskedTurn, *, noreply_host: str) -> str:
 
 
 def merge_message(turn: AskedTurn, base: str, conflicts: Sequence[str], *, noreply_host: str) -> str:
-    """Describes a merge of the base branch; it names the files that git could not merge by itself."""
-    solved = "".join(f"\n- {_calm(path)}" for path in conflicts[:MAX_FILES])
-    return "\n\n".join(
-        part
-        for part in (
-            _cut(f"Merge {_calm(base)} into the work on number {turn.number}", MAX_SUBJECT),
-            _cut(f"Conflicts, solved by the agent:\n{solved}", MAX_MESSAGE) if conflicts else "",
-            _trailers(turn, noreply_host),
-        )
-        if part
-    )
+    """Describe a merge of the base branch; it names the files that git could not merge by itself."""
+    head = _cut(f"Merge {_calm(base)} into the work on number {turn.number}", MAX_SUBJECT)
+    rows = "".join(f"\n- {_calm(path)}" for path in conflicts[:MAX_FILES])
+    solved = _cut(f"Conflicts, solved by the agent:\n{rows}", MAX_MESSAGE) if conflicts else ""
+    return "\n\n".join(filter(None, (head, solved, _trailers(turn, noreply_host))))
 
 
 def _trailers(turn: AskedTurn, noreply_host: str) -> str:
@@ -225,16 +212,12 @@ def pull_title(turn: AskedTurn) -> str:
 
 @dataclass(frozen=True)
 class Extras:
-    """What a pull request's text has beside the turn's own."""
+    """Further parts of a pull request's text."""
 
     report: Sequence[str] = ()
-    """What stands out of the change, as markdown that cannot act."""
+    """Notable changes, as markdown that cannot act."""
     template: str | None = None
     closes: bool = False
-
-
-def _set_apart(text: str) -> str:
-    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 
 def pull_body(  # noqa: PLR0913 - each part of the body, by name
@@ -247,11 +230,11 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
     cost: Spent,
     extras: Extras | None = None,
     inert: Inert = plain,
-    quoted: Inert = _set_apart,
+    quoted: Inert = neutralise.set_apart,
     block: Inert = plain,
 ) -> str:
-    """Asked, done, verified, and what it took. `inert` makes texts of others harmless as markdown, `quoted` sets them
-    apart besides, `block` makes them code that they cannot leave."""
+    """Write what was asked, done and verified, and what it took. `inert` makes texts of others harmless markdown,
+    `quoted` also sets them apart, `block` makes them code that they cannot leave."""
     # Cut first: making it inert also closes what the cut leaves open, so that what follows stays outside of it.
     extras = extras or Extras()
     asked = quoted(_cut(visible(turn.prompt).strip() or "(what the thread asks for)", MAX_ASKED))
@@ -261,13 +244,9 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
         "done": done,
         "verified": verification.words(verified, block, mended=turn.mending is not None),
     }
-    # Under a heading of others it must be said whose words they are.
-    told = {
-        **ours,
-        "done": f"**The agent says:**\n\n{done}",
-        "verified": f"**Verified by Forgehand:** {ours['verified']}",
-    }
-    filled = fill_template(extras.template or "", told)
+    # A heading of the template's does not say whose words these are.
+    signed = {"done": f"**The agent says:**\n\n{done}", "verified": f"**Verified by Forgehand:** {ours['verified']}"}
+    filled = fill_template(extras.template or "", ours | signed)
     left = {name: text for name, text in ours.items() if name not in filled.taken}
     parts = (
         left.get("link", ""),
@@ -275,26 +254,25 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
         f"### Asked by {shown(turn.requester, 60)}\n\n{asked}",
         f"### Done, as the agent says\n\n{done}" if "done" in left else "",
         filled.text if "done" in left else "",
-        ("### Look closely at\n\n" + "\n".join(f"- {line}" for line in extras.report) if extras.report else ""),
+        "### Look closely at\n\n" + "\n".join(f"- {line}" for line in extras.report) if extras.report else "",
         _files(files),
         f"### Verified by Forgehand\n\n{left['verified']}" if "verified" in left else "",
         _footer(turn, seconds, cost),
     )
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join(filter(None, parts))
 
 
 def _files(files: Sequence[dict[str, Any]]) -> str:
     if not files:
         return ""
-    rows = [f"- {shown(str(file['path']), 200)}{_delta(file)}" for file in files[:MAX_FILES]]
+    rows = []
+    for file in files[:MAX_FILES]:
+        delta = "(binary)" if file.get("added") is None else f"+{file['added']} −{file['removed']}"
+        rows.append(f"- {shown(str(file['path']), 200)} {delta}")
     if len(files) > MAX_FILES:
         rows.append(f"- and {len(files) - MAX_FILES} more")
     count = "1 file" if len(files) == 1 else f"{len(files)} files"
     return f"<details><summary>{count} changed</summary>\n\n" + "\n".join(rows) + "\n\n</details>"
-
-
-def _delta(file: dict[str, Any]) -> str:
-    return " (binary)" if file.get("added") is None else f" +{file['added']} −{file['removed']}"
 
 
 def _footer(turn: AskedTurn, seconds: float, cost: Spent) -> str:
@@ -308,12 +286,8 @@ def _footer(turn: AskedTurn, seconds: float, cost: Spent) -> str:
     )
 
 
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in visible(text[:20_000]).splitlines() if line.strip()), "")
-
-
 def _calm(text: str) -> str:
-    """Takes the order out of words that GitHub and CI read as one in a commit message."""
+    """Take the order out of words that GitHub and CI read as one in a commit message."""
     text = plain(text).replace("\r", "")
     text = _SKIP.sub(lambda match: match.group().strip("[]").strip(), text)
     text = _SKIP_TRAILER.sub(r"\1skip checks\2 -", text)

@@ -1,9 +1,9 @@
-"""Decides from the changes alone what may be pushed, what a person must allow, and what looks like a secret."""
+"""Decide from the changes alone what may be pushed, what a person must allow, and what looks like a secret."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -16,13 +16,21 @@ from bot.outbound.redact import Redactor
 from bot.words import quoting
 from bot.words.quoting import shown
 
-_FILE_MODES = ("100644", "100755", SYMLINK, GITLINK)
+EXECUTABLE = "100755"
+_FILE_MODES = ("100644", EXECUTABLE, SYMLINK, GITLINK)
 WORKFLOWS = ".github/workflows"
 MAX_HOPS = 40
+MOST_NAMED = 5
+MANY_FILES = 100
+MANY_LINES = 2_000
+MANY_BYTES = 1 << 20
+PIECE = 256 << 10
+OVERLAP = 32 << 10
+MOST_BEFORE = 50 << 20
 
 
 class Hold(StrEnum):
-    """Why a path is held; only a workflow file can be approved by a person in a comment."""
+    """The reason why a path is held; only a workflow file can be approved in a comment."""
 
     WORKFLOW = "workflow"
     BLOCKED = "blocked"
@@ -36,7 +44,7 @@ class Hold(StrEnum):
 @dataclass(frozen=True)
 class HeldPath:
     path: str
-    """Empty when the change as a whole is meant. May hold anything: escape it before showing it."""
+    """Empty for the change as a whole. May hold anything: escape it before showing it."""
     why: str
     kind: Hold
 
@@ -66,34 +74,28 @@ def check(  # the parameters are the rules
     existing: Collection[str] = (),
     limits: ChangeLimits | None = None,
 ) -> PushVerdict:
-    """`existing` are all paths of the new tree; with them, names that could be mistaken for each other are found."""
+    """`existing` are all paths of the new tree; they show which names could be mistaken for each other."""
     limits = limits or ChangeLimits()
-    held = [*_too_much(changes, limits)]
+    whole = [*_too_much(changes, limits)]
+    held: list[HeldPath] = []
     for change in changes:
         held += filter(None, (_protected(change, blocked, workflows_approved), _unsafe(change, limits)))
-    held += _loops(changes)
-    held += _twins(
-        [c.path for c in changes if c.status == "A"], existing or [c.path for c in changes if not c.is_deleted]
-    )
-    return PushVerdict(tuple(_first_each(held)), tuple(_notes(changes)))
-
-
-def _first_each(held: Iterable[HeldPath]) -> Iterator[HeldPath]:
-    seen: set[str] = set()
-    for item in held:
-        if item.path not in seen or not item.path:
-            seen.add(item.path)
-            yield item
+    links = {c.path: r for c in changes if c.target and (r := _resolve(c.path, c.target)) is not None}
+    held += [
+        HeldPath(path, "it is a link that leads back to itself", Hold.LINK) for path in links if _is_loop(path, links)
+    ]
+    added = [change.path for change in changes if change.status == "A"]
+    held += _twins(added, existing or [change.path for change in changes if not change.is_deleted])
+    first_of_each = {one.path: one for one in reversed(held)}
+    return PushVerdict((*whole, *(one for one in held if one is first_of_each[one.path])), tuple(_notes(changes)))
 
 
 def _too_much(changes: Sequence[Change], limits: ChangeLimits) -> Iterator[HeldPath]:
     if len(changes) > limits.max_files:
         yield HeldPath("", f"{len(changes)} files changed; at most {limits.max_files} are pushed", Hold.SIZE)
-    total = sum(change.size for change in changes)
-    if total > limits.max_total_bytes:
-        yield HeldPath(
-            "", f"{total >> 20} MiB of files changed; the limit is {limits.max_total_bytes >> 20}", Hold.SIZE
-        )
+    total, most = sum(change.size for change in changes), limits.max_total_bytes
+    if total > most:
+        yield HeldPath("", f"{total >> 20} MiB of files changed; the limit is {most >> 20}", Hold.SIZE)
 
 
 def _protected(change: Change, blocked: Sequence[str], workflows_approved: bool) -> HeldPath | None:
@@ -105,7 +107,7 @@ def _protected(change: Change, blocked: Sequence[str], workflows_approved: bool)
 
 
 def is_workflow(change: Change) -> bool:
-    """Also what would make a workflow folder out of something else: a link or a submodule in its place."""
+    """Decide whether it is a workflow file, or a link or submodule in the place of a workflow folder."""
     path = names.fold(change.path)
     if path.startswith(f"{WORKFLOWS}/"):
         return True
@@ -132,7 +134,7 @@ def _unsafe(change: Change, limits: ChangeLimits) -> HeldPath | None:
 
 
 def link_fault(path: str, target: str | None) -> str | None:
-    """Says why a symbolic link may not be pushed; None when it stays inside the tree on every system."""
+    """Say why a symbolic link may not be pushed; None if it stays inside the tree on every system."""
     if not target or len(target) > 1024 or any(ord(c) < 32 or ord(c) == 127 for c in target):
         return "it is a link to something that is not a path"
     if target.startswith(("/", "\\")) or target[1:2] == ":":
@@ -147,13 +149,6 @@ def link_fault(path: str, target: str | None) -> str | None:
     if any(names.is_git_alias(part) for part in components):
         return "it is a link into git's own folder"
     return None
-
-
-def _loops(changes: Sequence[Change]) -> Iterator[HeldPath]:
-    links = {c.path: r for c in changes if c.target and (r := _resolve(c.path, c.target)) is not None}
-    for path in links:
-        if _is_loop(path, links):
-            yield HeldPath(path, "it is a link that leads back to itself", Hold.LINK)
 
 
 def _resolve(path: str, target: str) -> str | None:
@@ -181,7 +176,7 @@ def _is_loop(path: str, links: dict[str, str]) -> bool:
 
 
 def _twins(added: Sequence[str], existing: Collection[str]) -> Iterator[HeldPath]:
-    """New files or folders that a case-blind or composing file system would lay over others."""
+    """Find new files or folders that a case-blind or composing file system would lay over others."""
     wanted = {names.fold(prefix) for path in added for prefix in _prefixes(path)}
     fresh = set(added)
     settled: set[str] = set()
@@ -192,14 +187,11 @@ def _twins(added: Sequence[str], existing: Collection[str]) -> Iterator[HeldPath
                 known.setdefault(folded, set()).add(prefix)
                 settled |= set() if path in fresh else {prefix}
     for path in added:
-        if other := next(filter(None, (_twin(prefix, known, settled) for prefix in _prefixes(path))), None):
-            yield HeldPath(path, f"on some systems it is the same as {shown(other, 200)}", Hold.NAME)
-
-
-def _twin(prefix: str, known: dict[str, set[str]], settled: set[str]) -> str | None:
-    """Another spelling of a name that is not long in the repository beside it."""
-    others = known.get(names.fold(prefix), set()) - {prefix}
-    return min(others) if others and prefix not in settled else None
+        for prefix in _prefixes(path):
+            others = known.get(names.fold(prefix), set()) - {prefix}
+            if others and prefix not in settled:
+                yield HeldPath(path, f"on some systems it is the same as {shown(min(others), 200)}", Hold.NAME)
+                break
 
 
 def _prefixes(path: str) -> Iterator[str]:
@@ -211,14 +203,14 @@ def _prefixes(path: str) -> Iterator[str]:
 
 
 def _notes(changes: Sequence[Change]) -> Iterator[str]:
-    if runnable := sum(c.new_mode == "100755" != c.old_mode for c in changes):
+    if runnable := sum(c.new_mode == EXECUTABLE != c.old_mode for c in changes):
         yield f"{runnable} of the changed files became executable."
     if removed := sum(c.is_deleted and c.old_mode == GITLINK for c in changes):
         yield f"{removed} submodules were removed."
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Case-blind. `*` stays within a folder, `**` does not; a folder holds all below it; no slash: at any depth."""
+    """Match case-blind. `*` stays in a folder, `**` does not; a folder holds all below it; no slash: at any depth."""
     wanted = names.fold(pattern).strip("/").split("/")
     if "/" not in pattern.strip("/") and not pattern.startswith("/"):
         wanted = ["**", *wanted]
@@ -236,10 +228,6 @@ def _match(parts: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
     return bool(parts) and fnmatchcase(parts[0], wanted[0]) and _match(parts[1:], wanted[1:])
 
 
-MOST_NAMED = 5
-MANY_FILES = 100
-MANY_LINES = 2_000
-MANY_BYTES = 1 << 20
 LOCK_FILES = frozenset(
     (
         *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb"),
@@ -253,34 +241,30 @@ LOCK_FILES = frozenset(
 def look_closely(
     changes: Sequence[Change], *, sensitive: Sequence[str] = (), let_go_by: str | None = None
 ) -> tuple[str, ...]:
-    """Markdown that cannot act. `let_go_by`: who has allowed the workflow files."""
-    return tuple(
-        line
-        for line in (
-            *_sensitive(changes, sensitive),
-            _workflows(changes, let_go_by),
-            _listed("Lock files", [c.path for c in changes if c.path.rpartition("/")[2].lower() in LOCK_FILES]),
-            _listed("Binary files", [c.path for c in changes if c.binary and c.has_blob]),
-            _listed("Became executable", [c.path for c in changes if _runs(c.new_mode) and not _runs(c.old_mode)]),
-            _listed("No longer executable", [c.path for c in changes if _runs(c.old_mode) and c.new_mode == "100644"]),
-            _listed("Links", [c.path for c in changes if c.new_mode == SYMLINK]),
-            _listed("Submodules removed", [c.path for c in changes if c.is_deleted and c.old_mode == GITLINK]),
-            _size(changes),
-        )
-        if line
-    )
-
-
-def _sensitive(changes: Sequence[Change], patterns: Sequence[str]) -> Iterator[str]:
-    for pattern in patterns:
-        named = _listed("", [change.path for change in changes if matches(change.path, pattern)])
-        if named:
-            yield f"**Sensitive** (`paths.sensitive` names {shown(pattern, 100)}): {named}"
-
-
-def _workflows(changes: Sequence[Change], let_go_by: str | None) -> str:
-    named = _listed("Workflow files", [change.path for change in changes if is_workflow(change)])
-    return f"{named}; {shown(let_go_by, 60)} has let this very commit go" if named and let_go_by else named
+    """Write markdown that cannot act. `let_go_by` allowed the workflow files."""
+    let_go = f"; {shown(let_go_by, 60)} has let this very commit go" if let_go_by else ""
+    found = [
+        *(
+            (
+                f"**Sensitive** (`paths.sensitive` names {shown(one, 100)})",
+                [c.path for c in changes if matches(c.path, one)],
+            )
+            for one in sensitive
+        ),
+        (workflow_files := "**Workflow files**", [c.path for c in changes if is_workflow(c)]),
+        ("**Lock files**", [c.path for c in changes if c.path.rpartition("/")[2].lower() in LOCK_FILES]),
+        ("**Binary files**", [c.path for c in changes if c.binary and c.has_blob]),
+        ("**Became executable**", [c.path for c in changes if c.new_mode == EXECUTABLE != c.old_mode]),
+        ("**No longer executable**", [c.path for c in changes if c.old_mode == EXECUTABLE and c.new_mode == "100644"]),
+        ("**Links**", [c.path for c in changes if c.new_mode == SYMLINK]),
+        ("**Submodules removed**", [c.path for c in changes if c.is_deleted and c.old_mode == GITLINK]),
+    ]
+    lines = [
+        f"{what}: {quoting.named(paths, MOST_NAMED)}{let_go if what is workflow_files else ''}"
+        for what, paths in found
+        if paths
+    ]
+    return (*lines, *filter(None, [_size(changes)]))
 
 
 def _size(changes: Sequence[Change]) -> str:
@@ -289,64 +273,38 @@ def _size(changes: Sequence[Change]) -> str:
     if len(changes) <= MANY_FILES and added + removed <= MANY_LINES and size <= MANY_BYTES:
         return ""
     biggest = max(changes, key=lambda change: change.size)
+    most = f"{biggest.size / (1 << 20):.1f} MiB" if biggest.size >= 1 << 20 else f"{biggest.size / 1024:.1f} KiB"
     return (
         f"**Large**: {len(changes):,} file{'s' * (len(changes) != 1)}, +{added:,} −{removed:,} lines; "
-        f"the biggest is {shown(biggest.path, 200)} ({_bytes(biggest.size)})"
+        f"the biggest is {shown(biggest.path, 200)} ({most})"
     )
 
 
-def _listed(what: str, paths: Iterable[str]) -> str:
-    found = list(paths)
-    if not found:
-        return ""
-    return f"{f'**{what}**: ' if what else ''}{quoting.named(found, MOST_NAMED)}"
-
-
-def _runs(mode: str) -> bool:
-    return mode == "100755"
-
-
-def _bytes(size: int) -> str:
-    return f"{size / (1 << 20):.1f} MiB" if size >= 1 << 20 else f"{size / 1024:.1f} KiB"
-
-
-PIECE = 256 << 10
-OVERLAP = 32 << 10
-MOST_BEFORE = 50 << 20
-
-
 async def paths_with_secrets(quarantine: Quarantine, changes: Sequence[Change], redactor: Redactor) -> list[str]:
-    """Paths whose content, or whose own name, holds something that the redactor would take out and that was not there:
-    a test's key that has long been in the repository must not hold each change of its file.
+    """Find paths whose name or content brings something that the redactor would take out. An old key of a test must
+    not hold each change of its file.
 
-    In a thread and in pieces: the redactor's views of a text take a hundred times its size, and a second a megabyte.
+    Read in a thread and in pieces: the redactor needs a hundred times a text's size, and a second for a megabyte.
     """
     found = [change.path for change in changes if change.status == "A" and redactor.spans(change.path)]
     moved = {change.old_sha for change in changes if change.is_deleted}
     async for change, content in quarantine.blobs([one for one in changes if one.sha not in moved]):
-        secrets = await asyncio.to_thread(_secrets, content, redactor)
-        if secrets and not await _were_there(quarantine, change, secrets):
-            found.append(change.path)
+        if secrets := await asyncio.to_thread(_secrets, content, redactor):
+            before = await quarantine.blob(change.old_sha, max_bytes=MOST_BEFORE) if change.had_blob else None
+            known = _without_nuls(before or b"").decode("utf-8", "replace")
+            found += [change.path] if any(secret not in known for secret in secrets) else []
     return found
 
 
 def _secrets(content: bytes, redactor: Redactor) -> set[str]:
-    return {piece[start:end] for piece in _pieces(content) for start, end in redactor.spans(piece)}
-
-
-async def _were_there(quarantine: Quarantine, change: Change, secrets: set[str]) -> bool:
-    """Letter by letter, in the file that stood in the same place."""
-    before = await quarantine.blob(change.old_sha, max_bytes=MOST_BEFORE) if change.had_blob else None
-    text = _plain(before or b"").decode("utf-8", "replace")
-    return all(secret in text for secret in secrets)
-
-
-def _pieces(content: bytes) -> Iterator[str]:
-    """They overlap by more than the longest secret, so that none hides on a border. UTF-16 is text with NULs in it."""
-    plain = _plain(content)
+    """Read pieces that overlap by more than the longest secret."""
+    plain, found = _without_nuls(content), set[str]()
     for start in range(0, max(1, len(plain)), PIECE):
-        yield plain[max(0, start - OVERLAP) : start + PIECE].decode("utf-8", "replace")
+        piece = plain[max(0, start - OVERLAP) : start + PIECE].decode("utf-8", "replace")
+        found |= {piece[first:end] for first, end in redactor.spans(piece)}
+    return found
 
 
-def _plain(content: bytes) -> bytes:
+def _without_nuls(content: bytes) -> bytes:
+    """UTF-16 is text with NULs in it."""
     return content.replace(b"\0", b"")

@@ -1,4 +1,4 @@
-"""What the repository's own checks gave, as it is stored and as it is told: by us, and never by the agent. Pure."""
+"""The results of the repository's checks, as stored and as Forgehand (never the agent) tells them. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from bot.words.quoting import shown
+from bot.words.quoting import named, shown
 
 MOST_CHECKS = 30
 MOST_CHANGED = 5
@@ -28,12 +28,12 @@ class CheckPlace(StrEnum):
     FRESH = "fresh"
     """A fresh environment, on a clean checkout."""
     AGENT = "agent"
-    """The environment in which the agent had worked: whatever it left there was there."""
+    """The agent's environment, with whatever it left there."""
 
 
 @dataclass(frozen=True)
 class CheckedCommand:
-    """One command. `exit_code` is None where it was not run."""
+    """One command; `exit_code` is None if it was not run."""
 
     command: str
     exit_code: int | None
@@ -43,13 +43,13 @@ class CheckedCommand:
     tail: str = ""
     timed_out: bool = False
     setup: bool = False
-    """One of the `setup` commands: those are told only where they fail."""
+    """A `setup` command; only a failed one is shown."""
     base_exit_code: int | None = None
-    """Of the same command without the work, where that was tried."""
+    """The same command without the work, if that was tried."""
     why_not: str = NO_TIME
-    """It was not run, where it was not."""
+    """The reason if it was not run."""
     changed: Sequence[str] = ()
-    """Files of the checkout that were as the commit has them before it, and not after it."""
+    """Files of the checkout that the command changed."""
 
     @property
     def was_run(self) -> bool:
@@ -65,7 +65,7 @@ class CheckedCommand:
 
     @property
     def is_ours(self) -> bool:
-        """The check fails, and as far as is known not without the work."""
+        """Return True if the check fails and, as far as is known, only with the work."""
         return self.was_run and not self.passed and not self.is_red_on_base
 
 
@@ -78,19 +78,19 @@ def dump(checks: Sequence[CheckedCommand]) -> list[dict[str, Any]]:
 
 
 def load(rows: Sequence[Mapping[str, Any]]) -> list[CheckedCommand]:
-    """Also rows of earlier versions, which say less."""
+    """Read also rows of earlier versions, which have fewer fields."""
     known = CheckedCommand.__dataclass_fields__
     return [CheckedCommand(**{name: value for name, value in row.items() if name in known}) for row in rows]
 
 
 def renamed(rows: Sequence[Mapping[str, Any]], commit: str, name: str) -> list[dict[str, Any]]:
-    """The same of a commit that has another name where people look."""
+    """Give the commit the name that people know."""
     return [{**row, "sha": name} if row.get("sha") == commit else dict(row) for row in rows]
 
 
 def all_passed(rows: Sequence[Mapping[str, Any]] | None, commit: str | None = None) -> bool:
-    """Whether every declared check has passed on a clean checkout in a fresh environment; of that commit, if one is
-    named. Where there was nothing to run, nothing was verified."""
+    """Decide whether every declared check passed in a fresh environment, and on `commit` if one is named. If there was
+    nothing to run, nothing was verified."""
     checks = load(rows or ())
     if not checks or (commit is not None and any(one.sha != commit for one in checks)):
         return False
@@ -98,28 +98,27 @@ def all_passed(rows: Sequence[Mapping[str, Any]] | None, commit: str | None = No
 
 
 def work_fails(rows: Sequence[Mapping[str, Any]] | None) -> bool:
-    """Blames what was changed: what fails on the base too is told, and is no reason to doubt the work."""
+    """Decide whether the work is to blame: a check that fails on the base too is no reason to doubt it."""
     return any(one.is_ours for one in load(rows or ()))
 
 
 def words(
     rows: Sequence[Mapping[str, Any]], block: Callable[[str], str], *, mended: bool = False, declared: bool = False
 ) -> str:
-    """Is for people; `block` makes a code block that its own text cannot leave. `declared`: there are some to run."""
+    """Tell people; `block` makes a code block that its text cannot leave. `declared`: there are checks to run."""
     checks = load(rows)
     if not checks:
         return NOT_RUN if declared else NOTHING
-    lines = [_line(one) for one in checks[:MOST_CHECKS]]
+    lines = [
+        f"- {'✓' if one.passed else '✗'} {'setup ' * one.setup}{shown(one.command, 200)} {ending(one)}{_changed(one)}"
+        for one in checks[:MOST_CHECKS]
+    ]
     if rest := checks[MOST_CHECKS:]:
         lines.append(f"- and {len(rest)} more, {sum(not one.passed for one in rest)} of them failed")
-    again = "\n\nSome failed at first: the agent was given their output, once, to fix them." if mended else ""
+    place = f"Run {where(checks)}:" if any(one.was_run for one in checks) else NOT_RUN
+    again = ["Some failed at first: the agent got their output, once, to fix them."] if mended else []
     tails = [_tail(one, block) for one in checks if not one.passed and one.tail.strip()]
-    head = f"{_place(checks)}\n\n" + "\n".join(lines)
-    return "\n\n".join([head + again, *tails[:MOST_TAILS]])
-
-
-def _place(checks: Sequence[CheckedCommand]) -> str:
-    return f"Run {where(checks)}:" if any(one.was_run for one in checks) else NOT_RUN
+    return "\n\n".join([place, "\n".join(lines), *again, *tails[:MOST_TAILS]])
 
 
 def where(checks: Sequence[CheckedCommand]) -> str:
@@ -129,18 +128,11 @@ def where(checks: Sequence[CheckedCommand]) -> str:
     return f"on a clean checkout{f' of {sha[:12]}' if sha else ''} in a fresh environment"
 
 
-def _line(one: CheckedCommand) -> str:
-    sign, kind = ("✓" if one.passed else "✗"), ("setup " if one.setup else "")
-    return f"- {sign} {kind}{shown(one.command, 200)} {ending(one)}{_changed(one)}"
-
-
 def _changed(one: CheckedCommand) -> str:
-    """Names what a check changed: later ones did not run on the commit as it is."""
     if not one.changed:
         return ""
-    more = f" and {len(one.changed) - MOST_CHANGED} more" if len(one.changed) > MOST_CHANGED else ""
-    named = ", ".join(shown(path, 200) for path in one.changed[:MOST_CHANGED])
-    return f"; **it changed** {named}{more}, so what ran after it did not run on the commit as it is"
+    files = named(one.changed, MOST_CHANGED)
+    return f"; **it changed** {files}, so what ran after it did not run on the commit as it is"
 
 
 def ending(one: CheckedCommand) -> str:
@@ -148,22 +140,15 @@ def ending(one: CheckedCommand) -> str:
         return f"was not run: {one.why_not}"
     took = f", {one.seconds:.1f} s" if one.seconds is not None else ""
     limit = " (its time was up)" if one.timed_out else ""
-    return f"exit {one.exit_code}{took}{limit}{_on_base(one)}"
-
-
-def _on_base(one: CheckedCommand) -> str:
-    if one.base_exit_code is None:
-        return ""
-    return " (fails on the base too)" if one.base_exit_code else " (passes on the base)"
+    on_base = ""
+    if one.base_exit_code is not None:
+        on_base = " (fails on the base too)" if one.base_exit_code else " (passes on the base)"
+    return f"exit {one.exit_code}{took}{limit}{on_base}"
 
 
 def _tail(one: CheckedCommand, block: Callable[[str], str]) -> str:
     text = one.tail.strip()
     cut = text if len(text) <= MOST_TAIL else "…" + text[-MOST_TAIL:]
-    return f"<details><summary>The end of what {_plain(one.command)} printed</summary>\n\n{block(cut)}\n\n</details>"
-
-
-def _plain(command: str) -> str:
-    """Words that are neither markdown nor HTML: they stand in the summary of a fold."""
-    text = re.sub(r"[^\w ./:=+,-]", "?", " ".join(command.split()))
-    return text if len(text) <= 80 else f"{text[:79]}…"
+    plain = re.sub(r"[^\w ./:=+,-]", "?", " ".join(one.command.split()))  # neither markdown nor HTML
+    command = plain if len(plain) <= 80 else f"{plain[:79]}…"
+    return f"<details><summary>The end of what {command} printed</summary>\n\n{block(cut)}\n\n</details>"

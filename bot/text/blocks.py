@@ -1,4 +1,4 @@
-"""Recognises where blocks begin and end (headings, code, HTML, tables), and reads a line in columns."""
+"""Recognise where blocks begin and end (headings, code, HTML, tables), and read a line in columns."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _NAMES = (
 )
 _ATTRIBUTE = r"""[ \t]++[A-Za-z_:][A-Za-z0-9_.:-]*+(?:[ \t]*+=[ \t]*+(?:[^\s"'=<>`]++|'[^']*+'|"[^"]*+"))?+"""
 ALONE = re.compile(rf"<(?:[A-Za-z][A-Za-z0-9-]*+(?:{_ATTRIBUTE})*+[ \t]*+/?+|/[A-Za-z][A-Za-z0-9-]*+[ \t]*+)>[ \t]*\Z")
-"""Any whole tag with nothing behind it. Possessive: it is tried one way only."""
+"""A whole tag with nothing behind it. Possessive: it is tried one way only."""
 BLANK = re.compile(r"\Z")
-"""What ends raw HTML that goes on to the next empty line."""
+"""The end of raw HTML that goes on to the next empty line."""
 _HTML = (
     (re.compile(r"<(?:script|pre|style|textarea)(?=[ \t>]|\Z)", re.IGNORECASE | re.ASCII), None),
     (re.compile(r"<!--"), re.compile(r"-->")),
@@ -36,7 +36,7 @@ _CODE_END = re.compile(r"</(?:script|pre|style|textarea)>", re.IGNORECASE | re.A
 
 
 def html_end(text: str, start: int, end: int, *, alone: bool) -> re.Pattern[str] | None:
-    """What will end the raw HTML that begins here, if any does; `alone`: also a tag of any name."""
+    """Return the end of the raw HTML that begins here, if any does; `alone`: also of a tag of any name."""
     for begins, ends in _HTML:
         if begins.match(text, start, end):
             return ends or _CODE_END
@@ -44,21 +44,21 @@ def html_end(text: str, start: int, end: int, *, alone: bool) -> re.Pattern[str]
 
 
 def closes(text: str, start: int, end: int, fence: str) -> bool:
-    """Whether these words are the end of a fence."""
+    """Decide whether these words end a fence."""
     words = text[start:end].rstrip(" \t")
     return len(words) >= len(fence) and words == fence[0] * len(words)
 
 
 _BAR = re.compile(r"(?<!\\)\|")
 HEADER, DELIMITERS = "header", "delimiters"
-"""What the first two rows of a table are called."""
+"""The marks of the first two rows of a table."""
 _DELIMITER = r"[ \t]*+:?-++:?[ \t]*+"
 _DELIMITERS = re.compile(rf"\|?{_DELIMITER}(?:\|{_DELIMITER})*+\|?[ \t]*+\Z")
 _ALIGNED = re.compile(r"[|:]")
 
 
 def row_cells(row: str) -> list[str]:
-    """The cells of a row, without the blanks around them; the bars at both ends may be left out."""
+    """Return the cells of a row, stripped; the bars at both ends may be left out."""
     found = [cell.strip(" \t") for cell in _BAR.split(row.strip(" \t"))]
     if found and not found[0]:
         del found[0]
@@ -68,7 +68,7 @@ def row_cells(row: str) -> list[str]:
 
 
 def begins(header: str, below: str) -> bool:
-    """Whether the second line makes the first one the header of a table."""
+    """Decide whether the second line makes the first one the header of a table."""
     if not (_ALIGNED.search(below) and _DELIMITERS.match(below)):
         return False
     many = len(row_cells(below))
@@ -88,7 +88,7 @@ _LINE_END = re.compile(r"[ \t]*+(?:\n|\Z)")
 
 
 def leading(text: str) -> list[int]:
-    """Where each definition ends that the text of a paragraph begins with: behind its last line."""
+    """Return the end of each definition at the start of a paragraph, behind its last line."""
     reader, found, at = _Reader(text), [], 0
     while (end := reader.definition(at)) is not None:
         found.append(end)
@@ -97,7 +97,7 @@ def leading(text: str) -> list[int]:
 
 
 class _Reader:
-    """Remembers which titles never end, so that none is looked for twice."""
+    """Remembers which titles never end, so that it looks for none twice."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -130,7 +130,7 @@ class _Reader:
 
 
 def _balanced(address: str) -> bool:
-    """An address without angle brackets has its parentheses in pairs."""
+    """Decide whether the parentheses of an address without angle brackets are in pairs."""
     if address.startswith("<") or not ("(" in address or ")" in address):
         return True
     depth = 0
@@ -147,13 +147,13 @@ TAB = 4
 
 
 def line_starts(text: str) -> list[int]:
-    """The offset of every line, and the end of the text as the last."""
+    """Return the offset of every line, and the end of the text as the last."""
     starts = [0, *(match.end() for match in LINE_END.finditer(text))]
     return starts if starts[-1] == len(text) else [*starts, len(text)]
 
 
 class LineReader:
-    """What is left of one line: from `at`, which stands in column `column`, to `end`."""
+    """The rest of one line, from `at` (in column `column`) to `end`."""
 
     __slots__ = ("at", "column", "end", "indent", "number", "text", "word")
 
@@ -165,7 +165,7 @@ class LineReader:
         self._look()
 
     def _look(self) -> None:
-        """Where the next word begins, and how far it is indented."""
+        """Find the next word and its indentation."""
         match = _BLANKS.match(self.text, self.at, self.end)
         assert match is not None
         self.word = match.end()
@@ -181,7 +181,7 @@ class LineReader:
         return self.word == self.end
 
     def skip(self, columns: int) -> None:
-        """So many columns of white space, as far as there are any; of a tab perhaps only a part."""
+        """Skip white space, at most so many columns; of a tab perhaps only a part."""
         while columns > 0 and self.at < self.word:
             width = TAB - self.column % TAB if self.text[self.at] == "\t" else 1
             step = min(columns, width)
@@ -191,13 +191,13 @@ class LineReader:
         self._look()
 
     def pass_to(self, offset: int) -> None:
-        """Behind what was read, which holds no tab."""
+        """Go on behind what was read, which holds no tab."""
         self.column += self.indent + offset - self.word
         self.at = offset
         self._look()
 
     def rest(self) -> tuple[int, int]:
-        """The spaces that a tab leaves over at its beginning, and the offset at which the words of the text go on."""
+        """Return the spaces that a tab leaves over at the beginning, and the offset at which the text goes on."""
         if self.at < self.end and self.text[self.at] == "\t" and self.column % TAB:
             return TAB - self.column % TAB, self.at + 1
         return 0, self.at
@@ -212,20 +212,21 @@ _TERMINAL = re.compile(
 _BREAK = re.compile(r"\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _UNSEEN_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co"))
 _SIGNS = frozenset(map(chr, (*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD)))
-"""Category Cf by name, yet drawn on the page."""
+"""In category Cf, yet drawn on the page."""
 _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2065\u3164\uffa0")
-"""Letters and marks by category that draw nothing."""
+"""Letters and marks, by category, that draw nothing."""
+_IGNORABLE = (range(0xFE00, 0xFE10), range(0xE0000, 0xE1000), range(0xFFF0, 0xFFF9))
 _KEYCAPS = frozenset("#*0123456789")
 _EMOJI_PUNCTUATION = frozenset("‼⁉〰")
 
 
 def plain(text: str) -> str:
-    """The text without characters that draw nothing: for names, titles and as the last step for the rest."""
+    """Leave out characters that draw nothing: for names, titles and as the last step for the rest."""
     return _NOT_PLAIN.sub(_drawn, _TERMINAL.sub("", text))
 
 
 def shown(text: str) -> str:
-    """The same with every kind of line break as a newline: for what is published."""
+    """Do so, with every kind of line break as a newline: for texts that we publish."""
     return plain(_BREAK.sub("\n", text))
 
 
@@ -243,17 +244,13 @@ def _drawn(match: re.Match[str]) -> str:
         return letter if _varies(before, after) else ""
     if letter in _SIGNS:
         return letter
-    if category in _UNSEEN_CATEGORIES or letter in _BLANK_LETTERS or _is_ignorable(ord(letter)):
+    if category in _UNSEEN_CATEGORIES or letter in _BLANK_LETTERS or any(ord(letter) in one for one in _IGNORABLE):
         return ""
     return " " if letter == "\u2800" else letter
 
 
-def _is_ignorable(code: int) -> bool:
-    return 0xFE00 <= code <= 0xFE0F or 0xE0000 <= code <= 0xE0FFF or 0xFFF0 <= code <= 0xFFF8
-
-
 def _joins(before: str, after: str) -> bool:
-    """A joiner between emoji, or between letters of the scripts whose spelling needs it."""
+    """Decide whether a joiner stands between emoji, or between letters of scripts whose spelling needs it."""
     if not before or not after:
         return False
     if before == "\ufe0f" or unicodedata.category(before) in ("So", "Sk"):
@@ -269,9 +266,7 @@ def _varies(before: str, after: str) -> bool:
 
 
 def spelled_out(text: str) -> str:
-    """For what a yes is given to: what nobody sees, or what turns letters around, stands there by number."""
-    return "".join(one if _is_seen(one) else f"\\u{{{ord(one):x}}}" for one in text)
-
-
-def _is_seen(letter: str) -> bool:
-    return letter in "\n\t" or (letter.isprintable() and plain(letter) == letter)
+    """Spell out by number what nobody sees or what turns letters around: for texts that somebody approves."""
+    return "".join(
+        one if one in "\n\t" or (one.isprintable() and plain(one) == one) else f"\\u{{{ord(one):x}}}" for one in text
+    )

@@ -1,10 +1,10 @@
-"""Knows which words differ by one slip of the finger."""
+"""Find words that differ by one slip of the finger."""
 
 from __future__ import annotations
 
 
 def is_near(word: str, known: str) -> bool:
-    """The same, or one letter added, lost, changed or swapped with its neighbour."""
+    """Decide whether the words are the same, or one letter was added, lost, changed or swapped with its neighbour."""
     if abs(len(word) - len(known)) > 1:
         return False
     at = next((i for i, (a, b) in enumerate(zip(word, known, strict=False)) if a != b), min(len(word), len(known)))

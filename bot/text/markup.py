@@ -1,4 +1,4 @@
-"""Reads the inline level of a comment: code spans, tags, HTML comments; and says what a reader sees of each block."""
+"""Read the inline level of a comment (code spans, tags, HTML comments), and say what a reader sees of each block."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from bot.text.scanner import BlockForm, Leaf, scan
 
 
 class BlockMeaning(Enum):
-    """What the lines of a block are on the page."""
+    """The meaning of a block on the page."""
 
     TEXT = "text"
     CODE = "code"
     HTML = "html"
     UNSEEN = "unseen"
-    """Link definitions (`[//]: # (so)`) and whatever is nested deeper, or longer, than anybody writes."""
+    """Link definitions (`[//]: # (so)`), and blocks that are longer or nested deeper than anybody writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Block:
     start: int
     end: int
     quoted: bool
-    """Inside a quote, also as its lazy continuation: the page shows such a line in the quote."""
+    """Inside a quote, also as its lazy continuation, which the page shows in the quote."""
 
 
 _ONLY_MARKERS = re.compile(r"(?:[\s>*+\-\d.)=_]|\[\^[^\]\s]++\]:)*+\Z")
@@ -45,7 +45,7 @@ _KINDS = {
 
 
 def blocks(text: str) -> list[Block]:
-    """The text's blocks in their order."""
+    """Return the blocks of the text in their order."""
     starts = line_starts(text)
     owners: list[Leaf | None] = [None] * (len(starts) - 1)
     for leaf in scan(text):
@@ -67,7 +67,7 @@ def _group(text: str, starts: list[int], owners: list[Leaf | None]) -> Iterator[
 
 
 class InlineMark(Enum):
-    """What a piece of a block is."""
+    """The kind of a piece of a block."""
 
     TEXT = "text"
     CODE = "code"
@@ -82,7 +82,7 @@ class Piece:
     start: int
     end: int
     unclosed: bool = False
-    """It never ends: on the page it may swallow all that follows."""
+    """It never ends, so the page may hide all that follows."""
 
 
 _TICKS = re.compile(r"`+")
@@ -111,7 +111,7 @@ _ENDS = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>"), ("<!", ">"))
 
 
 def pieces(text: str, block: Block) -> Iterator[Piece]:
-    """The pieces of a TEXT or HTML block, in order and without gaps."""
+    """Yield the pieces of a TEXT or HTML block, in order and without gaps."""
     raw = block.kind is BlockMeaning.HTML
     pattern = _NEXT_IN_HTML if raw else _NEXT
     ticks = None if raw else _Ticks(text, block.start, block.end)
@@ -134,8 +134,8 @@ def pieces(text: str, block: Block) -> Iterator[Piece]:
 
 
 def code_spans(text: str, *, addresses: bool = True) -> Iterator[tuple[int, int]]:
-    """Where inline code stands in words in which no HTML acts: from its first backtick to behind its last. Without
-    `addresses` as if none of them swallowed a backtick."""
+    """Find inline code in words without HTML, backticks included. Without `addresses`, as if no address swallowed a
+    backtick."""
     ticks, brackets, at = _Ticks(text, 0, len(text)), _Brackets(), 0
     pattern = _NEXT_IN_WORDS if addresses else _ESCAPE_OR_TICKS
     while match := pattern.search(text, at):
@@ -146,8 +146,8 @@ def code_spans(text: str, *, addresses: bool = True) -> Iterator[tuple[int, int]
 
 
 class _Brackets:
-    """A bare address (`https://a`) swallows what follows it, backticks too, up to a space; between brackets it is
-    words like others."""
+    """Tracks brackets: outside of them a bare address (`https://a`) swallows what follows it, backticks too, up to a
+    space."""
 
     SIGNS = ("[", "]")
 
@@ -155,7 +155,7 @@ class _Brackets:
         self._open = 0
 
     def passed(self, text: str, match: re.Match[str], end: int) -> int:
-        """Where to read on behind a bracket or an address."""
+        """Return where to read on behind a bracket or an address."""
         sign = match[0]
         if sign == "[":
             self._open += 1
@@ -163,16 +163,12 @@ class _Brackets:
             self._open -= 1
             found = _DESTINATION.match(text, match.end(), end)
             return found.end() if found else match.end()
-        elif sign[-1] in "/." and not self._open and _is_host(text, match.end(), end):
-            found = _ADDRESS_END.match(text, match.end(), end)
-            return found.end() if found else match.end()
+        elif sign[-1] in "/." and not self._open:
+            host = _HOST.match(text, match.end(), end)
+            if host and "_" not in "".join(host[0].split(".")[-2:]):  # else GitHub does not take it for an address
+                found = _ADDRESS_END.match(text, match.end(), end)
+                return found.end() if found else match.end()
         return match.end()
-
-
-def _is_host(text: str, start: int, end: int) -> bool:
-    """GitHub takes no underscore in the last two words of a name for an address."""
-    found = _HOST.match(text, start, end)
-    return found is not None and "_" not in "".join(found[0].split(".")[-2:])
 
 
 class _Ticks:

@@ -1,8 +1,6 @@
-"""Knows how GitHub divides markdown into blocks: line by line, each looked at once, in time linear in its length.
-
-What is nested deeper, or longer, than anybody writes is not looked into: a reader gets it as `DEEP`. Held against
-cmark-gfm and markdown-it by the tests.
-"""
+"""Divide markdown into blocks as GitHub does: line by line, each looked at once, in time linear in its length. A text
+that is longer or nested deeper than anybody writes becomes `DEEP`. The tests compare this with cmark-gfm and
+markdown-it."""
 
 from __future__ import annotations
 
@@ -15,30 +13,30 @@ from bot.text import blocks
 from bot.text.blocks import LineReader, line_starts
 
 DEEPEST = 20
-"""Quotes, items of lists and notes around a block; so also the most marks of quotation on a line."""
+"""The most quotes, items of lists and notes around a block, and the most marks of quotation on a line."""
 MOST_LINES = 10_000
 MOST_CHARACTERS = 262_144
-"""Four times what GitHub takes, for what making harmless adds."""
+"""Four times what GitHub takes: making a text harmless lengthens it."""
 
 
 class BlockForm(Enum):
-    """What a block is."""
+    """The form of a block."""
 
     PARAGRAPH = "paragraph"
     HEADING = "heading"
     RULE = "rule"
     FENCE = "fence"
     CODE = "code"
-    """By its indentation."""
+    """Code by its indentation."""
     HTML = "html"
     ROW = "row"
-    """One row of a table, its header or the line of dashes below that."""
+    """A row of a table, its header or the line of dashes below that."""
     DEFINITION = "definition"
     DEEP = "deep"
 
 
 class Around(Enum):
-    """What a block may stand in."""
+    """The kind of a container."""
 
     QUOTE = "quote"
     ITEM = "item"
@@ -49,19 +47,18 @@ class Around(Enum):
 class Container:
     kind: Around
     line: int
-    """That it begins on."""
     parent: Container | None
     needs: int = 0
-    """How far a line must be indented to belong to it."""
+    """The indentation of lines that belong to it."""
     mark: str = ""
-    """Of an item its marker's sign, of a note its name."""
+    """The sign of an item's marker, or the name of a note."""
     number: int | None = None
     filled: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class Leaf:
-    """Lines [first, last) of a text, and where the words of each stand: behind all marks of what it stands in."""
+    """Lines [first, last) of a text, and the words of each, behind the marks of the containers."""
 
     form: BlockForm
     first: int
@@ -72,17 +69,16 @@ class Leaf:
     words: list[tuple[int, int, int]] = field(default_factory=list)
     """Spaces that a tab leaves over, offset of the first letter, offset of the end."""
     mark: str = ""
-    """Of a fence its sign, as long as it is; of a heading its level in such signs; of a row, which it is."""
+    """The sign of a fence, in full; the level of a heading in `#`; the kind of a row."""
     info: str = ""
     indent: int = 0
     ends: re.Pattern[str] | None = None
-    """What will end it."""
     runs_on: bool = False
-    """A fence that the end of the text cuts off: what is put behind it would be code."""
+    """A fence without an end: what is put behind the text would be code."""
 
 
 def scan(text: str) -> list[Leaf]:
-    """The blocks in their order; lines between them are empty or hold nothing but marks of containers."""
+    """Return the blocks in order; lines between them are empty or hold only marks of containers."""
     scanner = _Scanner(text)
     starts = line_starts(text)
     for number, (start, end) in enumerate(pairwise(starts)):
@@ -94,7 +90,7 @@ def scan(text: str) -> list[Leaf]:
 
 
 def margin(within: Container | None) -> str:
-    """What a further line begins with to stand in the same containers."""
+    """Return the begin of a further line in the same containers."""
     parts: list[str] = []
     while within is not None:
         parts.append("> " if within.kind is Around.QUOTE else " " * within.needs)
@@ -103,7 +99,6 @@ def margin(within: Container | None) -> str:
 
 
 def content(text: str, leaf: Leaf) -> str:
-    """The words of a block."""
     return "\n".join(" " * spaces + text[start:end] for spaces, start, end in leaf.words)
 
 
@@ -135,7 +130,7 @@ class _Scanner:
         self._begin(line, kept)
 
     def _kept(self, line: LineReader) -> int:
-        """How many of the open containers this line belongs to, by its marks; it has passed them then."""
+        """Pass the marks of the open containers that this line belongs to; return how many these are."""
         for at, one in enumerate(self._stack):
             if one.kind is Around.QUOTE:
                 if line.indent > 3 or not self._text.startswith(">", line.word, line.end):
@@ -150,7 +145,7 @@ class _Scanner:
     # A block that is open already
 
     def _goes_on(self, leaf: Leaf, line: LineReader) -> bool:
-        """Whether the line belongs to it without being looked at further."""
+        """Add the line if it belongs to the open block without being looked at further."""
         match leaf.form:
             case BlockForm.FENCE:
                 self._go_on_fence(leaf, line)
@@ -192,7 +187,7 @@ class _Scanner:
     # What begins on a line
 
     def _begin(self, line: LineReader, kept: int) -> None:
-        """The containers and the block that begin here; or else the line goes on with a paragraph."""
+        """Open the containers and the block that begin here, or go on with a paragraph."""
         leaf = self._leaf
         is_in_words = leaf is not None and leaf.form in (BlockForm.PARAGRAPH, BlockForm.DEEP)
         inner = leaf if kept == len(self._stack) else None
@@ -201,7 +196,8 @@ class _Scanner:
             if line.indent > 3:
                 if not is_in_words:
                     self._close(depth)
-                    self._open_code(line)
+                    line.skip(4)
+                    _add(self._open(BlockForm.CODE, line.number), line)
                     return
                 break
             if self._container(line, depth, interrupts=inner is not None and inner.form is BlockForm.PARAGRAPH):
@@ -217,7 +213,7 @@ class _Scanner:
         self._words(line, depth, leaf if is_in_words else None)
 
     def _words(self, line: LineReader, depth: int, leaf: Leaf | None) -> None:
-        """`leaf`: the paragraph that these words belong to, also where marks of quotation are left out."""
+        """`leaf` is the paragraph that these words belong to, even if they leave out its marks of quotation."""
         if leaf is None:
             if self._row(line, depth):
                 return
@@ -227,8 +223,12 @@ class _Scanner:
         _add(leaf, line)
 
     def _container(self, line: LineReader, depth: int, *, interrupts: bool) -> bool:
-        """Whether one begins here."""
-        opened = self._quote(line) or self._item(line, interrupts=interrupts) or self._note(line)
+        """Open a container if one begins here."""
+        if self._text.startswith(">", line.word, line.end):
+            _pass_quote(line)
+            opened: Container | None = Container(Around.QUOTE, line.number, None)
+        else:
+            opened = self._item(line, interrupts=interrupts) or self._note(line)
         if opened is None:
             return False
         self._close(depth)
@@ -239,12 +239,6 @@ class _Scanner:
         opened.parent = self._stack[-1] if self._stack else None
         self._stack.append(opened)
         return True
-
-    def _quote(self, line: LineReader) -> Container | None:
-        if not self._text.startswith(">", line.word, line.end):
-            return None
-        _pass_quote(line)
-        return Container(Around.QUOTE, line.number, None)
 
     def _item(self, line: LineReader, *, interrupts: bool) -> Container | None:
         match = blocks.ITEM.match(self._text, line.word, line.end)
@@ -268,7 +262,7 @@ class _Scanner:
         return Container(Around.NOTE, line.number, None, 4, match[1], filled=True)
 
     def _block(self, line: LineReader, depth: int, inner: Leaf | None) -> bool:
-        """Whether a block begins here, other than one of plain words, or ends here as a heading."""
+        """Open a block other than words if one begins here, or make the paragraph above a heading."""
         text, word, end = self._text, line.word, line.end
         paragraph = inner if inner is not None and inner.form is BlockForm.PARAGRAPH else None
         match text[word]:
@@ -277,7 +271,10 @@ class _Scanner:
                     return self._one_line(BlockForm.HEADING, line, depth, mark=heading[0])
             case "`" | "~":
                 if fence := blocks.FENCE.match(text, word, end):
-                    return self._open_fence(line, depth, fence)
+                    self._close(depth)
+                    leaf = self._open(BlockForm.FENCE, line.number)
+                    leaf.mark, leaf.info, leaf.indent = fence[1], fence[2].strip(), line.indent
+                    return True
             case "<":
                 if ends := blocks.html_end(text, word, end, alone=paragraph is None):
                     return self._open_html(line, depth, ends)
@@ -299,12 +296,6 @@ class _Scanner:
         self._finish()
         return True
 
-    def _open_fence(self, line: LineReader, depth: int, fence: re.Match[str]) -> bool:
-        self._close(depth)
-        leaf = self._open(BlockForm.FENCE, line.number)
-        leaf.mark, leaf.info, leaf.indent = fence[1], fence[2].strip(), line.indent
-        return True
-
     def _open_html(self, line: LineReader, depth: int, ends: re.Pattern[str]) -> bool:
         lazy = self._leaf is not None and self._leaf.quoted  # readers differ on whether it is in the quote still
         self._close(depth)
@@ -314,12 +305,8 @@ class _Scanner:
         self._end_html(leaf, line)
         return True
 
-    def _open_code(self, line: LineReader) -> None:
-        line.skip(4)
-        _add(self._open(BlockForm.CODE, line.number), line)
-
     def _underline(self, paragraph: Leaf, line: LineReader) -> bool:
-        """Whether the paragraph above, without definitions, becomes a heading."""
+        """Make the paragraph above, without its definitions, a heading."""
         words = self._after_definitions(paragraph)
         if words is None:  # nothing stands above the line: to GitHub it is words itself
             words = self._open(BlockForm.PARAGRAPH, line.number)
@@ -333,7 +320,7 @@ class _Scanner:
         return True
 
     def _table(self, paragraph: Leaf, line: LineReader) -> bool:
-        """Whether the last line of the paragraph and this one begin a table."""
+        """Begin a table if the last line of the paragraph and this one are its head."""
         _, start, end = paragraph.words[-1]
         if paragraph.last != line.number or not blocks.begins(self._text[start:end], self._text[line.word : line.end]):
             return False
@@ -353,7 +340,7 @@ class _Scanner:
         return True
 
     def _row(self, line: LineReader, depth: int) -> bool:
-        """Whether this line is one more row of the table above."""
+        """Add the line to the table above if there is one."""
         leaf = self._leaf
         if leaf is None or leaf.form is not BlockForm.ROW or depth != len(self._stack) or leaf.last != line.number:
             return False
@@ -375,7 +362,7 @@ class _Scanner:
         return self._leaf
 
     def _close(self, depth: int) -> None:
-        """The open block, and all containers but so many."""
+        """Close the open block, and all containers below this depth."""
         self._finish()
         del self._stack[depth:]
 
@@ -391,7 +378,7 @@ class _Scanner:
             self._found.append(leaf)
 
     def _after_definitions(self, leaf: Leaf) -> Leaf | None:
-        """The rest of a paragraph, whose definitions are blocks of their own; None where it has no other words."""
+        """Split off the definitions of a paragraph; return the rest, if any."""
         if not self._text.startswith("[", leaf.words[0][1]):
             return leaf
         words = content(self._text, leaf)

@@ -1,9 +1,10 @@
-"""Finds what a reader of the page can see of a text. The agent does not read the rest."""
+"""Find what a reader of the page can see of a text; the agent does not read the rest."""
 
 from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bot.text.blocks import HEADER, plain, row_cells
@@ -22,39 +23,35 @@ _HIDDEN_BY_FORMULA = re.compile(
     | (?<!\\)%""",
     re.VERBOSE,
 )
-"""What takes room and draws nothing, changes the colour, or gives such a thing another name; and a comment."""
+"""Commands that take room but draw nothing, change the colour or define such commands; and comments."""
 _NOTE = re.compile(r"(?m)^[ \t>*+-]{0,12}\[\^([^\]\s]{1,100})\]:[^\n]*+(?:\n(?![ \t>]{0,12}\[\^)[^\n]++)*+")
 _REFERENCE = re.compile(r"\[\^([^\]\s]{1,100})\](?!:)")
-
-
-def drawn(text: str) -> str:
-    """The text without what a page would leave out of these; code stays as it is."""
-    if "$" not in text and "[^" not in text:
-        return text
-    named = {label.lower() for label in _REFERENCE.findall(text)}
-    return "".join(
-        _drawn(text[block.start : block.end], named)
-        if block.kind is BlockMeaning.TEXT
-        else text[block.start : block.end]
-        for block in blocks(text)
-    )
-
-
-def _drawn(raw: str, named: set[str]) -> str:
-    noted = _NOTE.sub(lambda note: note.group() if note[1].lower() in named else "", raw)
-    return _CODE_OR_FORMULA.sub(_seen, noted)
-
-
-def _seen(match: re.Match[str]) -> str:
-    return FORMULA if match["code"] is None and _HIDDEN_BY_FORMULA.search(match.group()) else match.group()
-
-
 _DEFINED = re.compile(r"\[((?:[^\[\]\\]|\\.)++)\]:", re.DOTALL)
 _NAMED = re.compile(r"\]\[((?:[^\[\]\\]|\\.)*+)\]", re.DOTALL)
 
 
+def drawn(text: str) -> str:
+    """Leave out formulas and notes that the page would not show; code stays as it is."""
+    if "$" not in text and "[^" not in text:
+        return text
+    named = {label.lower() for label in _REFERENCE.findall(text)}
+
+    def without_hidden(raw: str) -> str:
+        raw = _NOTE.sub(lambda note: note[0] if note[1].lower() in named else "", raw)
+        return _CODE_OR_FORMULA.sub(
+            lambda one: FORMULA if one["code"] is None and _HIDDEN_BY_FORMULA.search(one[0]) else one[0], raw
+        )
+
+    return _in_prose(text, blocks(text), without_hidden)
+
+
+def _in_prose(text: str, found: Sequence[Block], change: Callable[[str], str]) -> str:
+    parts = ((block.kind, text[block.start : block.end]) for block in found)
+    return "".join(change(raw) if kind is BlockMeaning.TEXT else raw for kind, raw in parts)
+
+
 def kept(text: str) -> str:
-    """The text without these; what is no link and no table to GitHub stays as it is."""
+    """Leave out further cells of a row and names of links; what is no link or table to GitHub stays."""
     if "|" in text:
         text = _without_further_cells(text)
     return _without_names(text) if "][" in text else text
@@ -68,18 +65,12 @@ def _without_names(text: str) -> str:
         return text
 
     def short(match: re.Match[str]) -> str:
-        return "]" if _folded(match[1]) in known else match.group()
+        return "]" if _folded(match[1]) in known else match[0]
 
-    return "".join(
-        _NAMED.sub(short, text[block.start : block.end])
-        if block.kind is BlockMeaning.TEXT
-        else text[block.start : block.end]
-        for block in found
-    )
+    return _in_prose(text, found, lambda raw: _NAMED.sub(short, raw))
 
 
 def _folded(name: str) -> str:
-    """As two names are compared."""
     return " ".join(name.split()).casefold()
 
 
@@ -99,19 +90,19 @@ def _without_further_cells(text: str) -> str:
 
 @dataclass(frozen=True)
 class Written:
-    """A person's own words, and the markup among them that the page does not show."""
+    """The words of a person, and the markup among them that the page does not show."""
 
     text: str
     unseen: tuple[str, ...]
 
 
 def visible(text: str) -> str:
-    """What the page shows of a comment or a body that is data to the agent."""
+    """Return what the page shows of a text that is data to the agent."""
     return plain(_Page(drawn(kept(text)), exact=False).render())
 
 
 def as_written(text: str) -> Written:
-    """The words of an instruction as they were written: only what the page hides is taken out."""
+    """Return the words of an instruction as they were written, without what the page hides."""
     page = _Page(text, exact=True)
     shown = plain(page.render())
     return Written(shown, tuple(filter(None, (plain(one).strip() for one in page.unseen))))
@@ -151,11 +142,11 @@ _DRAWN_FENCES = frozenset(("mermaid", "geojson", "topojson", "stl", "math"))
 
 @dataclass
 class _Page:
-    """Reads a text block by block and keeps what is to be seen."""
+    """Reads a text block by block and keeps what a reader can see."""
 
     text: str
     exact: bool
-    """Keep what the author wrote, tags included, where nothing of it could carry hidden prose."""
+    """Keep what the author wrote, tags included, unless it could carry hidden prose."""
     unseen: list[str] = field(default_factory=list)
     _kept: list[str] = field(default_factory=list)
     _skipping: list[str] = field(default_factory=list)
@@ -176,7 +167,7 @@ class _Page:
             self.unseen.append(text)
 
     def _block(self, block: Block) -> bool:
-        """False when the rest of the page is swallowed."""
+        """Read one block; return False if the rest of the page is swallowed."""
         raw = self.text[block.start : block.end]
         if block.kind is BlockMeaning.UNSEEN:
             self._hide(raw)
@@ -192,9 +183,7 @@ class _Page:
         match = _FENCE.match(raw)
         if match is None:
             self._keep(raw)
-        elif (
-            match[2].lower() in _DRAWN_FENCES and not self.exact
-        ):  # the page shows a drawing: its source may say what it likes
+        elif match[2].lower() in _DRAWN_FENCES and not self.exact:  # the page shows a drawing, not its source
             self._keep(f"[{match[2].lower()} drawing]\n")
         else:
             if match[3].strip():
@@ -222,7 +211,8 @@ class _Page:
         return _EMPTY_LINK.sub("", _LINK_TITLE.sub(r"\1)", _IMAGE.sub("[image]", raw)))
 
     def _without_prose(self, match: re.Match[str]) -> str:
-        """A link's title is shown to nobody who reads the page; a word of it may be what is spoken of."""
+        """Hide a link's title, which readers of the page do not see, unless it is one word that somebody may be talking
+        about."""
         title = match.group()[len(match[1]) : -1].strip()
         if len(title.split()) == 1:
             return match.group()
@@ -233,48 +223,37 @@ class _Page:
         opening, closing = _OPEN.match(tag), _CLOSE.match(tag)
         name = (opening or closing or [tag, ""])[1].lower()
         if self._skipping:
-            self._skip(name, opens=opening is not None)
+            is_same = name == self._skipping[-1]
+            if is_same and opening:
+                self._skipping.append(name)
+            elif is_same:
+                self._skipping.pop()
         elif opening and self._hides(tag, name, at):
             self._skipping.append(name)
         elif self.exact:
             self._keep(self._tamed(tag, name))
-        elif name in _BREAKS and not self._kept_ends_line():
+        elif name in _BREAKS and self._kept and not self._kept[-1].endswith("\n"):
             self._keep("\n")
-
-    def _kept_ends_line(self) -> bool:
-        return not self._kept or self._kept[-1].endswith("\n")
-
-    def _skip(self, name: str, *, opens: bool) -> None:
-        if name == self._skipping[-1]:
-            if opens:
-                self._skipping.append(name)
-            else:
-                self._skipping.pop()
 
     def _hides(self, tag: str, name: str, at: int) -> bool:
         if name in _VOID:
             return False
-        if self.exact:  # an instruction may speak of a tag without closing it
-            return _HIDING.search(tag) is not None and self._closes_later(name, at)
-        return name in _NEVER_SHOWN or _HIDING.search(tag) is not None
-
-    def _closes_later(self, name: str, at: int) -> bool:
+        if not self.exact:
+            return name in _NEVER_SHOWN or _HIDING.search(tag) is not None
+        if _HIDING.search(tag) is None:
+            return False
         if self._last_close is None:
             self._last_close = {match[1].lower(): match.start() for match in _CLOSE.finditer(self.text)}
-        return self._last_close.get(name, -1) > at
+        return self._last_close.get(name, -1) > at  # an instruction may speak of a tag without closing it
 
     def _tamed(self, tag: str, name: str) -> str:
-        """The tag without attributes that could be read as sentences: nobody sees them on the page."""
-        tame = _VALUE.sub(_without_sentence, tag)
+        """Leave out attributes that could be read as sentences: readers of the page do not see them."""
+        tame = _VALUE.sub(lambda attribute: "" if _SPACE.search(attribute[1]) else attribute[0], tag)
         if len(_BARE_WORDS.findall(tame)) > 3:
             tame = f"<{name}>"
         if tame != tag:
             self._hide(tag)
         return tame
-
-
-def _without_sentence(attribute: re.Match[str]) -> str:
-    return "" if _SPACE.search(attribute[1]) else attribute.group()
 
 
 def _without_hidden_entity(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Every sentence that says why a turn ended as it did; the outcome's own headline and advice stand in `outcomes`."""
+"""Say why a turn ended as it did; the outcome's headline and advice stand in `outcomes`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ STEP_WORDS = {
     Step.PUBLISH: "publishing",
     Step.SETTLE: "cleaning up",
 }
-
-
-_NEVER_PUSHED_TO = "Forgehand never pushes to it. With `--new-branch` the work gets a branch of its own."
+_NEVER_PUSHED_TO = "Forgehand never pushes to it. `--new-branch` puts the work on a separate branch."
 SUSPENDED = "(suspended)"
 REMOVED = "(removed)"
 PAUSED = "(paused)"
@@ -29,14 +27,14 @@ LOCKED = "(locked)"
 TRANSFERRED = "(transferred)"
 DELETED = "(deleted)"
 CLOSED = "(closed)"
-"""In the place of a login, which has no brackets: what made us stop was not a person's word."""
+"""These stand in the place of a login, which has no brackets: not a person's word made us stop."""
 _STOPPED_BY = {
     SUSPENDED: "The App was suspended on this account, so the work was stopped.",
     REMOVED: "The App was removed from this repository, so the work was stopped.",
     PAUSED: "The operator has paused Forgehand, so the work was stopped.",
     LOCKED: "This conversation was locked, so the work was stopped. Once it is unlocked, the work can go on.",
     TRANSFERRED: "The issue was transferred to another repository, so the work was stopped. To have it done in its new "
-    "place, ask there again; what was done so far stays in the repository that it came from.",
+    "place, ask there again; the work so far stays in the old repository.",
     DELETED: "The issue was deleted, so the work was stopped.",
     CLOSED: "The pull request was closed or merged meanwhile, so the work was stopped.",
 }
@@ -53,12 +51,13 @@ def being_saved(ref: str) -> str:
 
 
 def asked_too_late(login: str) -> str:
-    """Where the end was another one, though somebody asked to stop."""
+    """Tell somebody who asked to stop that the turn had already ended in another way."""
     return "" if login in _STOPPED_BY else f"{login} asked to stop, but the agent had already finished."
 
 
 def timed_out(seconds: float) -> str:
-    return f"The time limit of {_minutes(seconds)} was reached."
+    limit = f"{seconds / 60:g} min" if seconds >= 60 else f"{seconds:g} s"
+    return f"The time limit of {limit} was reached."
 
 
 def over_budget(budget_usd: float) -> str:
@@ -66,7 +65,6 @@ def over_budget(budget_usd: float) -> str:
 
 
 def session_spent(spent_usd: float, unconfirmed_usd: float, limit_usd: float) -> str:
-    """Over all its turns."""
     spent = on_money.spent_of(spent_usd, unconfirmed_usd, limit_usd)
     return f"The budget of this session is used up: it has spent {spent}."
 
@@ -110,7 +108,7 @@ def command_filled_the_disk(command: str) -> str:
 
 
 def no_more_subagents(most: int) -> str:
-    """For the agent."""
+    """Tell the agent."""
     return f"{NO_MORE_SUBAGENTS} It may start {most}. Do not try again: go on by yourself, with what you have."
 
 
@@ -124,7 +122,7 @@ def subagents_refused(refused: int, most: int, at_once: int) -> str:
 
 
 def agent_failed(reason: str, said: str) -> str:
-    """`said`: by its program, at the end."""
+    """`said` is the last that its program printed."""
     known = {
         "max_turns": "The agent used up the number of steps it may take.",
         "api_error": "The model's provider kept answering with errors.",
@@ -144,24 +142,22 @@ def provider_refused() -> str:
 
 def token_ended() -> str:
     return (
-        "Forgehand's own gateway no longer accepted the token with which this turn asks the model: it had expired, as "
-        "it does where the host's clock has jumped. The provider's credential is not the reason, and another try gets "
-        "a new token."
+        "Forgehand's own gateway no longer accepted this turn's token for the model: it had expired, as happens when "
+        "the host's clock jumps. The provider's credential is not the reason; another try gets a new token."
     )
 
 
 def gateway_refused(reason: str) -> str:
     known = {
         "credential": "there is no credential for the model. The operator has been told in the log",
-        "field": "the agent's program sent a field, and nobody knows what it costs. The operator can read in "
-        "the log how to admit it",
+        "field": "the agent's program sent a field whose cost is unknown. The log tells the operator how to admit it",
         "storm": "the gateway refused dozens of the agent's requests, so the token of this turn was cut off",
         "feature": "the agent asked for a part of the provider's API that is not open to it",
         "model": "the agent asked for another model than the one of this turn",
         "price": "the price of the model is not known here, so its cost could not be kept within the budget",
-        "requests": "the turn had made as many requests as one may",
+        "requests": "the turn had made as many requests as it may",
     }
-    why = known.get(reason, f"a request of the agent's was not in order ({shown(reason, 40)})")
+    why = known.get(reason, f"the agent's request was invalid ({shown(reason, 40)})")
     return f"Forgehand's own gateway refused the agent's request before it reached the model's provider: {why}."
 
 
@@ -190,7 +186,7 @@ def head_gone(number: int) -> str:
 
 
 def moved_on() -> str:
-    return "Newer commits were pushed before it began: the turn is shown at the newest one."
+    return "Newer commits were pushed before the turn began, so it is shown at the newest one."
 
 
 def waits() -> str:
@@ -217,7 +213,7 @@ def no_review() -> str:
 
 
 def nothing_new(sha: str) -> str:
-    return f"Commit `{sha[:12]}` brings nothing new to say, so no further review was posted."
+    return f"I have nothing new to say about commit `{sha[:12]}`, so I posted no further review."
 
 
 def review_not_taken(words: str) -> str:
@@ -248,17 +244,16 @@ def work_refused(reason: str) -> str:
 
 
 UNREADABLE = "git cannot read it: a file or folder without permission, or a repository without a commit"
-"""Why a path of the work tree was left out."""
 
 
 def left_out(paths: Iterable[tuple[str, str]]) -> str:
-    """(path, why) pairs."""
+    """List (path, why) pairs."""
     rows = [f"- {shown(path, 200)}: {why}" for path, why in paths]
     return "\n".join(["**Left behind in the environment**, because git cannot take it:", "", *rows]) if rows else ""
 
 
 def held(paths: Iterable[tuple[str, str]]) -> str:
-    """(path, why) pairs; an empty path means the change as a whole."""
+    """List (path, why) pairs; an empty path means the change as a whole."""
     rows = [f"- {shown(path, 200)}: {why}" if path else f"- {why}" for path, why in paths]
     more = [f"- and {len(rows) - 20} more"] if len(rows) > 20 else []
     return "\n".join(["Nothing was pushed, because these changes are not allowed:", "", *rows[:20], *more])
@@ -270,7 +265,7 @@ def secret_in_work(paths: Sequence[str]) -> str:
 
 
 def branch_moved(branch: str) -> str:
-    return f"The branch `{branch}` was moved by somebody else meanwhile, so nothing was pushed to it."
+    return f"Somebody else moved the branch `{branch}` meanwhile, so nothing was pushed to it."
 
 
 def permission_gone(login: str) -> str:
@@ -293,7 +288,7 @@ def nobody_answered(approval_id: str, asked: str, command: str) -> str:
     """`asked` is markdown that cannot act."""
     return (
         f"The agent asked for permission to do this, and nobody answered in time:\n\n{asked}\n\n"
-        f"To allow it now and continue from here, comment `{command} approve {approval_id}`."
+        f"To allow it now and continue, comment `{command} approve {approval_id}`."
     )
 
 
@@ -315,8 +310,8 @@ def nothing_to_take_back() -> str:
 
 def pushed_since(n: int, sha: str, command: str) -> str:
     return (
-        f"The last push here is that of turn {n} (`{sha[:12]}`), and it came after you had written that, so I did not "
-        f"undo it. Comment `{command} undo` now to do so."
+        f"The last push here, by turn {n} (`{sha[:12]}`), came after you had written that, so I did not undo it. "
+        f"To undo it, comment `{command} undo` now."
     )
 
 
@@ -330,8 +325,8 @@ def branch_gone(branch: str) -> str:
 
 def no_longer_on(branch: str, n: int) -> str:
     return (
-        f"What turn {n} pushed is no longer on {shown(branch, 200)}: its history has been rewritten since. "
-        "So it cannot be undone automatically; say in words what should be removed."
+        f"The history of {shown(branch, 200)} was rewritten, and the push of turn {n} is no longer on it. So it cannot "
+        "be undone automatically; say in words what should be removed."
     )
 
 
@@ -343,8 +338,8 @@ def does_not_revert(branch: str, n: int) -> str:
 
 
 def forgot(turns: int) -> str:
-    """What the reader is told when the agent's own memory could not be brought back."""
-    return f"the agent's own memory of the {turns} earlier turns, which could not be brought back: a summary instead"
+    """Name, for a list of what was not read, a memory that could not be restored."""
+    return f"the agent's own memory of the {turns} earlier turns: it could not be restored, so the agent got a summary"
 
 
 def gave_up(step: Step, words: str) -> str:
@@ -352,7 +347,7 @@ def gave_up(step: Step, words: str) -> str:
 
 
 def step_failed(step: Step, words: str) -> str:
-    """The words are often those of a program inside, which the agent can choose."""
+    """Show the words as code: the agent may have chosen them."""
     return f"Something failed while {STEP_WORDS[step]}:{_words(words)}"
 
 
@@ -368,16 +363,11 @@ def kept_on_host(name: str) -> str:
 
 
 def rescued(ref: str, until: float | None) -> str:
-    day = datetime.fromtimestamp(until, UTC).strftime("%Y-%m-%d") if until is not None else ""
-    time = f" until {day}" if day else ""
+    time = f" until {datetime.fromtimestamp(until, UTC):%Y-%m-%d}" if until is not None else ""
     return f"The work so far is saved{time} as `{ref}`: `git fetch origin {ref}` brings it to your clone."
 
 
 def _words(words: str) -> str:
-    """Of a program or a remote: shown as what they are, so that nothing in them can pass for words of ours."""
+    """Show the words of a program or a remote as code, so that they cannot pass for ours."""
     line = words.strip()
     return f" {shown(line, 300)}" if len(line) <= 300 and "\n" not in line else f"\n\n{fenced(line)}"
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:g} min" if seconds >= 60 else f"{seconds:g} s"

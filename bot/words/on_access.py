@@ -14,8 +14,8 @@ def no_write_access(login: str) -> str:
 
 def another_account(login: str) -> str:
     return (
-        f"The account that wrote this is no longer called {person(login)}, so I did nothing. "
-        "If it was you, write the command again."
+        f"The account that wrote this is no longer called {person(login)}, so I did nothing. If it was you, write the "
+        "command again."
     )
 
 

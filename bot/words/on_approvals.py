@@ -1,4 +1,4 @@
-"""The sentences about what waits for a yes or no: how it is asked, answered, and taken from the table."""
+"""How a yes or no is asked for, answered, and withdrawn."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from bot.words.quoting import person, shown
 
 
 def question(asked: str) -> str:
-    """What the agent wants to do; `asked` is markdown that cannot act."""
+    """Ask whether the agent may do it; `asked` is markdown that cannot act."""
     return f"**May the agent do this?** It waits up to ten minutes for an answer; no answer counts as a no.\n\n{asked}"
 
 
 def more_questions(count: int) -> str:
-    return f"And {count} more, each in a comment of its own."
+    return f"And {count} more, each in a separate comment."
 
 
 def question_over(state: str, by: str | None, scope: str, asked: str) -> str:
-    """In the place of the question, once it is none any more; what was asked stays, as what it was answered for."""
+    """Replace a question that is over; what was asked stays, so that readers see what the answer was about."""
     if by is None:
         head = "**No longer open:** nobody answered in time. My comment on that turn says what happens next."
     elif state == "approved":
@@ -33,12 +33,12 @@ def hosts_asked(hosts: Sequence[str]) -> str:
 
 def late_yes(approval_id: str, asked: str, command: str) -> str:
     """`asked` is markdown that cannot act."""
-    head = "**May the agent do this?** It has ended; a yes starts the next turn with it"
+    head = "**May the agent do this?** Its turn has ended; a yes starts the next turn with it"
     return f"{head}: `{command} approve {approval_id}`.\n\n{asked}"
 
 
 def answered_since(approval_id: str, state: str, by: str | None) -> str:
-    """Beside what was asked at the end of a turn, once somebody has said a word on it."""
+    """Say what became of a question that the end of a turn showed."""
     if by is None:
         return f"**No longer open:** {shown(approval_id)} has expired, or something newer has taken its place."
     return f"**Answered:** {person(by)} {'said yes' if state == 'approved' else 'said no'} to {shown(approval_id)}."
@@ -61,7 +61,7 @@ def several_wait(ids: Sequence[str], word: str, command: str) -> str:
 
 
 def say_it_by_name(names: Sequence[str], word: str, command: str) -> str:
-    """To a mere yes or no in other words than ours."""
+    """Answer a plain "yes" or "no" that is not a command."""
     ways = " or ".join(f"`{command} {word} {one}`" for one in names[:10])
     return f"If that answers what is waiting here, comment {ways}. If it is for the agent, say a few words more."
 
@@ -69,13 +69,12 @@ def say_it_by_name(names: Sequence[str], word: str, command: str) -> str:
 def asked_since(ids: Sequence[str], word: str, command: str) -> str:
     named = ", ".join(f"`{one}`" for one in ids[:10])
     return (
-        f"What is waiting here, {named}, was asked after you had written that, so I did not take it as the answer. "
+        f"I asked what is waiting here ({named}) after you had written that, so I did not take it as the answer. "
         f"`{command} {word} {ids[-1]}` answers it by name."
     )
 
 
 def waits_for_a_word(name: str, command: str) -> str:
-    """In the answer to `status`."""
     return f"Waiting for your answer: `{command} approve {name}` or `{command} deny {name}`."
 
 
@@ -126,5 +125,5 @@ def push_expired(approval_id: str, command: str) -> str:
 
 
 def let_go(approval_id: str) -> str:
-    """In the place of a request's words."""
+    """Stand in for the words of a request."""
     return f"Push the commit that was held as {approval_id}."

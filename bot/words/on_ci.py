@@ -1,4 +1,4 @@
-"""The sentences about the checks of a pull request: what is waited for, left alone, tried and handed over."""
+"""The checks of a pull request: what is waited for, left alone, tried and handed over."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ NOTHING_RED = "No check fails because of this pull request."
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names that others gave, in a sentence of ours."""
     return named(list(dict.fromkeys(names)), MOST_NAMED, 80)
 
 
@@ -71,12 +70,12 @@ def cannot_be_read(sha: str, why: str, command: str) -> str:
 
 
 def goes_on() -> str:
-    """To who has added the money without which red checks were left as they are."""
+    """Say so after somebody added money because red checks had been left for lack of it."""
     return "I look at the failed checks again, and fix what is still red."
 
 
 def nothing_red(sha: str, undecided: Sequence[tuple[str, str]] = (), *, without_statuses: bool = False) -> str:
-    """`undecided`: by name and conclusion."""
+    """`undecided` are pairs of name and conclusion."""
     neither = named([f"{name} ({how.replace('_', ' ')})" for name, how in undecided], MOST_NAMED, 100)
     told = f" Neither passed nor failed: {neither}." if undecided else ""
     return f"No check of `{sha[:12]}` has failed, so there is nothing to fix.{told}{_unread(without_statuses)}"
@@ -95,8 +94,8 @@ def _unread(without_statuses: bool) -> str:
 
 def never_ended(sha: str, names: Sequence[str], command: str) -> str:
     return (
-        f"I have waited half an hour for these checks of `{sha[:12]}`, which have not ended: {listed(names)}. I wait "
-        f"no longer; there is nothing else for me to fix. Once one of them is red: `{command} fix ci`."
+        f"I stopped waiting: after half an hour, these checks of `{sha[:12]}` still have not ended: {listed(names)}. "
+        f"Nothing else needs a fix. Once one of them is red: `{command} fix ci`."
     )
 
 
@@ -129,7 +128,7 @@ def handed_over(
     notes: Sequence[str],
     command: str,
 ) -> str:
-    """`attempts`: at which commit, what was red there, how it ended and which commit it made; `red`: name and page."""
+    """`attempts`: the commit, what was red there, the outcome, the commit that it made. `red`: name and page."""
     rows = [
         f"### 🧰 These checks need a person: {len(attempts)} attempts did not fix them",
         "",

@@ -1,4 +1,4 @@
-"""The words of work on a pull request from a fork: suggestions, a patch and how to apply it, the way into a branch."""
+"""Work on a pull request from a fork: suggestions, a patch and how to apply it, the way into a branch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bot.models import Fork, Outcome
 from bot.words.quoting import shown
 
 SHORT = 12
-"""As many letters of a commit's name as an approval must give at least."""
+"""The letters of a commit's name that an approval must give at least."""
 FILE = "forgehand.patch"
 _HEADLINES = {
     Outcome.PUSHED: "✅ Pushed to the fork's branch",
@@ -19,20 +19,18 @@ _HEADLINES = {
 
 @dataclass(frozen=True)
 class Patch:
-    """A turn's work as it can be applied by others."""
+    """A turn's work in the form in which others can apply it."""
 
     number: int
-    """Of the pull request."""
     fork: Fork
     sha: str
-    """The commit that it is made for."""
     block: str | None
-    """The whole of it as a code block; None where that has no room in a comment, or would not arrive as it is."""
+    """The whole patch as a code block; None if a comment has no room for it or would change it."""
     kilobytes: int
     page: str = ""
-    """Where it can be downloaded by who may read the repository; empty without a page."""
+    """Its download page, for people who may read the repository; empty if there is none."""
     command: str = ""
-    """By which the operator gets it."""
+    """The operator gets the patch with this command."""
 
 
 def headline(outcome: Outcome) -> str | None:
@@ -48,49 +46,37 @@ def review_marker(session: str, n: int) -> str:
 
 
 def patch_comment(patch: Patch) -> str:
+    where = "where that commit is checked out (the fork is gone)"
+    if patch.fork.full_name is not None:
+        where = f"in a clone of {shown(patch.fork.full_name, 200)}, on its branch {shown(patch.fork.branch, 200)}"
+    size = f"{max(patch.kilobytes, 1):,} KB"
+    if patch.block is not None:
+        itself = f"<details><summary>The patch, {size}</summary>\n\n{patch.block}\n\n</details>"
+    else:
+        get = f"[download it]({patch.page}), or ask" if patch.page else "ask"
+        why = "does not fit here, or a comment would change it"
+        itself = f"The patch itself ({size}) {why}: {get} the operator for it (`{patch.command}`)."
     parts = [
         f"### 🩹 The work as a patch, for `{patch.sha[:SHORT]}`",
-        f"Save it as `{FILE}` and apply it {_where(patch)}:",
+        f"Save it as `{FILE}` and apply it {where}:",
         f"```sh\ngit am --3way {FILE}\n```",
         f"Without the commit that it carries: `git apply --3way {FILE}`.",
-        f"It is made for `{patch.sha}`; where something else is checked out, "
-        f"`git fetch origin pull/{patch.number}/head` in a clone of this repository brings that.",
-        _itself(patch),
+        f"It is made for `{patch.sha}`. If something else is checked out, "
+        f"`git fetch origin pull/{patch.number}/head` in a clone of this repository fetches that commit.",
+        itself,
     ]
     return "\n\n".join(parts)
 
 
-def _where(patch: Patch) -> str:
-    if patch.fork.full_name is None:
-        return "where that commit is checked out (the fork is gone)"
-    return f"in a clone of {shown(patch.fork.full_name, 200)}, on its branch {shown(patch.fork.branch, 200)}"
-
-
-def _itself(patch: Patch) -> str:
-    if patch.block is not None:
-        return f"<details><summary>The patch, {_size(patch)}</summary>\n\n{patch.block}\n\n</details>"
-    page = f"[can be downloaded]({patch.page}), or by the operator" if patch.page else "can be had from the operator"
-    why = "has no room here, or would not arrive as it is"
-    return f"The patch itself ({_size(patch)}) {why}: it {page} (`{patch.command}`)."
-
-
-def _size(patch: Patch) -> str:
-    return "1 KB" if patch.kilobytes <= 1 else f"{patch.kilobytes:,} KB"
-
-
 def review_body(made: int, many: int, sha: str) -> str:
-    what = "1 suggestion" if made == 1 else f"{made} suggestions"
-    each = "which" if made == 1 else "each of which"
-    rest = "" if made == many else f" {many - made} more {_are(many - made)} in the patch only, which has them all."
+    what, each = ("1 suggestion", "which") if made == 1 else (f"{made} suggestions", "each of which")
+    are = "change is" if many - made == 1 else "changes are"
+    rest = "" if made == many else f" {many - made} more {are} in the patch only, which has them all."
     return f"{what} for `{sha[:SHORT]}`, {each} a click applies.{rest}"
 
 
-def _are(many: int) -> str:
-    return "change is" if many == 1 else "changes are"
-
-
 def suggested(made: int, many: int, url: str) -> str:
-    """For the live comment. What was applied by clicks is not in the way of the patch (`--3way`)."""
+    """Tell the live comment. Applied suggestions do not keep the patch from applying (`--3way`)."""
     if made == many:
         return f"I cannot push to the fork, so [all of it]({url}) stands there as suggestions, and as one patch below."
     return f"I cannot push to the fork: [{made} of {many} changes]({url}) are suggestions, all are in the patch below."
@@ -113,7 +99,7 @@ def pushed(fork: Fork, sha: str) -> str:
 
 
 def push_refused(words: str) -> str:
-    """`words` are in a code block already."""
+    """`words` are a code block."""
     return f"The fork did not take a push:\n\n{words}\n\n"
 
 
@@ -135,7 +121,7 @@ def offer(sha: str, command: str) -> str:
 
 def answered(sha: str, state: str, by: str | None) -> str:
     if by is None:
-        return f"**No longer open:** `{sha[:SHORT]}` is not what the fork's branch holds now, or its time is over."
+        return f"**No longer open:** the fork's branch has moved on from `{sha[:SHORT]}`, or its time is over."
     return f"**Answered:** {shown(by, 60)} {'approved' if state == 'approved' else 'turned down'} `{sha[:SHORT]}`."
 
 

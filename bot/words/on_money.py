@@ -1,4 +1,4 @@
-"""The sentences about money: what a session has spent and may spend, how it gets more, and what else it costs."""
+"""What a session has spent and may spend, how it gets more, and what else it costs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from bot.funds import Funds, FundsState
 from bot.models import TokenUsage
 
 MOST_TURNS = 20
-"""In one answer to `cost`."""
+"""The most that one answer to `cost` lists."""
 LEAST_SHOWN_USD = 0.0001
 WHAT_IS_OPEN = (
-    " Not confirmed is what answers may have cost whose end nobody saw, after a stop for example. It counts until the "
+    " “Not confirmed” is what answers may have cost that were cut off, by a stop for example. It counts until the "
     "operator settles it."
 )
 
 
 def session_spent(money: Funds, command: str) -> str:
-    """To who asks for another turn of it."""
     open_ = unconfirmed(money.unconfirmed_usd)
     spent = (
         f"This session has spent ${money.spent_usd:.2f} of its ${money.limit_usd:.2f}{open_}, so nothing was started."
@@ -29,7 +28,7 @@ def session_spent(money: Funds, command: str) -> str:
 
 
 def unconfirmed(usd: float) -> str:
-    """After the amount that is confirmed; empty where the rest would not show."""
+    """Add this behind the confirmed amount; empty if the rest would not show."""
     return f", and up to {dollars(usd)} not confirmed" if usd >= LEAST_SHOWN_USD else ""
 
 
@@ -49,19 +48,15 @@ def with_more(means: FundsState, command: str) -> str:
 
 def raised(money: Funds, asked_usd: float, added_usd: float) -> str:
     may = f"This session may now spend ${money.limit_usd:.2f}; it has spent ${money.spent_usd:.2f}"
-    return f"{may}{unconfirmed(money.unconfirmed_usd)}.{_cut(money, asked_usd, added_usd)}"
+    return f"{may}{unconfirmed(money.unconfirmed_usd)}. {cut_at_the_most(money, asked_usd, added_usd)}".rstrip()
 
 
 def cut_at_the_most(money: Funds, asked_usd: float, added_usd: float) -> str:
-    """To who asked for more, and for a turn with it; empty where all of it was added."""
-    return _cut(money, asked_usd, added_usd).strip()
-
-
-def _cut(money: Funds, asked_usd: float, added_usd: float) -> str:
+    """Explain why less was added than asked for; empty if all of it was added."""
     if added_usd > asked_usd - LEAST_SHOWN_USD:
         return ""
     return (
-        f" Of the ${asked_usd:.2f} that you asked for, ${added_usd:.2f} was added: ${money.most_usd:.2f} is the most "
+        f"You asked for ${asked_usd:.2f} more, but only ${added_usd:.2f} was added: ${money.most_usd:.2f} is the most "
         "that the operator lets a session spend."
     )
 
@@ -72,13 +67,13 @@ def nothing_to_settle(session: str) -> str:
 
 def cannot_be_so_much(session: str, usd: float, open_usd: float) -> str:
     return (
-        f"What is not confirmed of session {session} can have cost {dollars(open_usd)} at most, not {dollars(usd)}, so "
-        "nothing was changed. Give what these requests cost beyond what is confirmed already."
+        f"The unconfirmed requests of session {session} can have cost {dollars(open_usd)} at most, not {dollars(usd)}, "
+        "so nothing was changed. Give what they cost beyond what is confirmed already."
     )
 
 
 def settled(session: str, usd: float, open_usd: float) -> str:
-    return f"Session {session}: {dollars(usd)} is confirmed in the place of up to {dollars(open_usd)} that was not."
+    return f"Session {session}: {dollars(usd)} is now confirmed, instead of up to {dollars(open_usd)} unconfirmed."
 
 
 def cannot_be_raised(money: Funds, command: str) -> str:
@@ -98,8 +93,8 @@ def cost(
     unconfirmed_usd: float = 0.0,
     sandbox_usd: float = 0.0,
 ) -> str:
-    """(number, dollars) of each turn that has spent something at the model; what its session may; and sandboxes.
-    `under_way_usd` is what requests may cost at most that are under way, if any are."""
+    """`turns` are (number, dollars) of each that has spent something at the model; `under_way_usd` is the most that
+    requests under way may cost, if there are any."""
     may = f" It may spend ${money.limit_usd:.2f}; ${money.left_usd:.2f} is left." if money else ""
     beside = f" Its sandboxes cost **{dollars(sandbox_usd)}** beside that." if sandbox_usd else ""
     if not turns:
@@ -109,11 +104,11 @@ def cost(
     total += f"{unconfirmed(unconfirmed_usd)} ({tokens:,} tokens)"
     listed = ", ".join(f"turn {n} {dollars(usd)}" for n, usd in turns[-MOST_TURNS:])
     earlier = f"the last {MOST_TURNS} of {len(turns)} turns: " if len(turns) > MOST_TURNS else ""
-    open_ = ""
+    under_way = ""
     if under_way_usd is not None:
-        open_ = f" A request is under way and not counted yet; it may cost up to {dollars(under_way_usd)}."
-    open_ += _what_is_open(unconfirmed_usd)
-    return f"{total}{f': {earlier}{listed}' if len(turns) > 1 else ''}.{open_}{may}{beside}"
+        under_way = f" A request is under way and not counted yet; it may cost up to {dollars(under_way_usd)}."
+    turn_by_turn = f": {earlier}{listed}" if len(turns) > 1 else ""
+    return f"{total}{turn_by_turn}.{under_way}{_what_is_open(unconfirmed_usd)}{may}{beside}"
 
 
 def day_budget_reached(limit_usd: float, whose: str = "this installation") -> str:
@@ -125,5 +120,5 @@ def month_budget_reached(limit_usd: float, whose: str = "this installation") -> 
 
 
 def dollars(usd: float) -> str:
-    """Cents, and more where cents would say nothing."""
+    """Show cents, and more digits if cents would say nothing."""
     return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:.2f}"

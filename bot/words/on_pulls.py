@@ -1,4 +1,4 @@
-"""The sentences about work on a pull request whose branch, base or state is not what it was when the work began."""
+"""Work on a pull request whose branch, base or state has changed since the work began."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def put_on_top(branch: str, sha: str, *, unchecked: bool) -> str:
 def does_not_fit(branch: str, sha: str) -> str:
     return (
         f"Others have moved {shown(branch, 200)} to `{sha[:12]}` meanwhile, and the work conflicts with that. "
-        "So nothing was pushed there: the work is on a branch of its own, with a pull request against it."
+        "So nothing was pushed there: the work is on a separate branch, with a pull request against it."
     )
 
 
 def moved_again(branch: str) -> str:
     return (
-        f"Others kept pushing to {shown(branch, 200)} while the work was to go there. So it is on a branch of its own, "
-        "with a pull request against it."
+        f"Others kept pushing to {shown(branch, 200)} while I tried to push the work there. So it is on a separate "
+        "branch, with a pull request against it."
     )
 
 
@@ -57,7 +57,7 @@ def merged_the_wrong_base(number: int, was: str, now: str) -> str:
 
 
 def another_base(number: int, asked: str, base: str, *, beside: bool) -> str:
-    """`beside`: on the issue it is for there can be another one."""
+    """`beside`: the issue may get another pull request."""
     begins = ", or start another one with `--new-branch`" if beside else ""
     return (
         f"Nothing was started, because {shown(asked, 200)} cannot be the base here: the work belongs to pull request "
@@ -90,14 +90,14 @@ def merged_in(base: str, sha: str) -> str:
 
 
 def solved(base: str, sha: str, conflicts: int, ours: Sequence[str], theirs: Sequence[str]) -> str:
-    """`ours` and `theirs` stand as they were on one side: that may be meant so, or overlooked."""
+    """`ours` and `theirs` are files left as on one side, on purpose or by oversight."""
     many = f"{conflicts} {'file was' if conflicts == 1 else 'files were'} in conflict"
     by = "" if len(ours) + len(theirs) >= conflicts else " and the agent solved that"
     told = [f"{_merged_in(base, sha)}; {many}{by}."]
     if ours:
-        told.append(f"As in the pull request before, with nothing of {shown(base, 200)}: {named(ours, MOST_NAMED)}.")
+        told.append(f"As in the pull request before, without {shown(base, 200)}'s lines: {named(ours, MOST_NAMED)}.")
     if theirs:
-        told.append(f"As in {shown(base, 200)}, with nothing of the pull request: {named(theirs, MOST_NAMED)}.")
+        told.append(f"As in {shown(base, 200)}, without the pull request's lines: {named(theirs, MOST_NAMED)}.")
     return " ".join(told)
 
 

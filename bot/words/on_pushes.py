@@ -1,4 +1,4 @@
-"""Every sentence on a push that did not happen: held for a person, refused by the remote, or too late; pure."""
+"""Pushes that did not happen: held for a person, refused by the remote, or too late."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ADVICE = {
     "GitHub Enterprise Server an administrator switches on the signing of commits that are made on the web.",
     "permission": "The App needs *Contents: Read and write* here; its installation's settings show what it has.",
 }
-"""By the kind of a refusal: what its readers can do."""
+"""What readers can do, by the kind of refusal."""
 
 
 def there_already(branch: str, sha: str, login: str) -> str:
@@ -38,7 +38,6 @@ def there_already(branch: str, sha: str, login: str) -> str:
 
 
 def held(paths: Sequence[str], sha: str, patch: str, days: int, *, cut: bool) -> str:
-    """`patch` is what the held files bring."""
     rest = "\n\n(Shortened: look at the rest in the bundle named below before you say yes.)" if cut else ""
     return (
         "Nothing was pushed yet: this changes workflow files, which run with the repository's secrets "
@@ -53,7 +52,7 @@ def waits(words: str, approval_id: str) -> str:
 
 
 def takes_a_yes(words: str, slug: str, sha: str, days: int) -> str:
-    """The remote itself found workflow files in a push."""
+    """Ask for a yes after the remote itself found workflow files in a push."""
     return (
         f"GitHub refused the push because of the workflow files in it:\n\n{quoting.fenced(words)}\n\n"
         f"Somebody with write access has to approve them; that pushes commit `{sha[:12]}` as it is. It is held for "
@@ -77,13 +76,13 @@ def _remedy(slug: str) -> str:
 
 
 def refused(words: str, kind: str) -> str:
-    """The remote's words, and what can be done; it is not tried again."""
+    """Quote the remote and say what can be done; the push is not tried again."""
     advice = _ADVICE.get(_SIGNATURES if _SIGNED.search(words) else kind, "")
     return endings.push_refused(words) + (f"\n\n{advice}" if advice else "")
 
 
 def look_closely(report: Sequence[str]) -> str:
-    """Of a push to a pull request that is open already: its text is not ours to change."""
+    """Point at risky changes of a push to an open pull request, whose text is not ours to change."""
     return "**Look closely at:**\n\n" + "\n".join(f"- {line}" for line in report) if report else ""
 
 
@@ -97,7 +96,7 @@ def not_signed(reason: str) -> str:
 
 
 def another_tree(ours: str, theirs: str) -> str:
-    return f"GitHub made a commit with another content than ours: tree {theirs[:12]} instead of {ours[:12]}."
+    return f"GitHub made a commit with other content than ours: tree {theirs[:12]} instead of {ours[:12]}."
 
 
 def outdated() -> str:

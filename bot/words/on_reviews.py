@@ -1,4 +1,4 @@
-"""The words of a review: its summary, its comments on lines, and what the agent is told of its earlier ones."""
+"""A review: its summary, its comments on lines, and how the agent hears of its earlier ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bot.words.quoting import code, shown
 
 MOST_BELOW = 60
 BELOW_CHARS = 36_000
-"""Of all of these, so that what stands around them has its place too."""
+"""The room for all of them together, so that the text around them fits too."""
 MOST_LISTED = 100
 _HEADLINES = {
     ReviewVerdict.COMMENT: "🔎 Reviewed",
@@ -22,7 +22,7 @@ Inert = Callable[[str], str]
 
 
 class Known(Protocol):
-    """What is told of an earlier finding."""
+    """An earlier finding of ours."""
 
     @property
     def id(self) -> str: ...
@@ -36,28 +36,25 @@ class Known(Protocol):
 
 @dataclass(frozen=True)
 class ReviewAccount:
-    """All that the summary of a review tells."""
-
     verdict: ReviewVerdict
     approves: bool
-    """Whether an approval is given as one."""
+    """An approval is given as one."""
     summary: str
     on_lines: int
     below: Sequence[ReviewFinding]
     """Findings that cannot stand on a line of the diff, as many as there is room for."""
     unsaid: int
-    """How many more there were."""
     left_out: int
     repeated: int
     resolved: Sequence[Known]
     notes: Sequence[str]
-    """What was not read, a sentence each."""
+    """Sentences, each about something that was not read."""
     commit: str
     base: str
     base_now: str | None
-    """What it is to be merged into by now, if something else."""
+    """The base now, if it has changed."""
     moved_to: str | None
-    """Where the head stands now, if it is no longer what was read."""
+    """The head now, if it is no longer what was read."""
 
 
 def headline(verdict: ReviewVerdict) -> str:
@@ -73,14 +70,14 @@ def finding_marker(name: str) -> str:
 
 
 def on_line(finding: ReviewFinding, name: str, inert: Inert, *, suggests: bool = True) -> str:
-    """`suggests`: the suggestion is one that a click applies; else it is shown as code."""
-    said = finding_marker(name) + f"\n{_said(finding, inert)}"
+    """`suggests`: a click applies the suggestion; else it is shown as code."""
+    said = f"{finding_marker(name)}\n{_said(finding, inert)}"
     applies = suggestion(finding) if suggests else None
-    return "\n\n".join(part for part in (said, applies or _shown_as_code(finding)) if part)
+    return "\n\n".join(filter(None, (said, applies or _shown_as_code(finding))))
 
 
 def _shown_as_code(finding: ReviewFinding) -> str:
-    """A suggestion that no click applies; one without lines takes away those that it is about."""
+    """Show a suggestion that no click applies; an empty one removes the lines."""
     if finding.suggestion is None:
         return ""
     return (
@@ -89,34 +86,27 @@ def _shown_as_code(finding: ReviewFinding) -> str:
 
 
 def beyond_the_diff(finding: ReviewFinding) -> str:
-    return f"<sub>It is about {_lines(finding)}, of which the diff shows no more.</sub>"
+    return f"<sub>It is about {_lines(finding)}; the diff shows only some of them.</sub>"
 
 
 def suggestion(finding: ReviewFinding) -> str | None:
-    """As it must stand in the comment for a click to apply it."""
+    """Write the suggestion so that a click applies it."""
     return None if finding.suggestion is None else code(finding.suggestion, "suggestion")
 
 
 def summary(account: ReviewAccount, inert: Inert) -> str:
-    parts = [
-        f"### {_HEADLINES[account.verdict]}",
-        inert(account.summary),
-        _below(account, inert),
-        _earlier(account),
-        _unread(account),
-        _foot(account),
-    ]
-    return "\n\n".join(part for part in parts if part)
+    head, said = f"### {_HEADLINES[account.verdict]}", inert(account.summary)
+    parts = (head, said, _below(account, inert), _earlier(account), _unread(account), _foot(account))
+    return "\n\n".join(filter(None, parts))
 
 
 def listed(said: Sequence[Known]) -> str:
-    """For the agent: by name, so that it can say which are mended."""
+    """List them for the agent by name, so that it can say which are fixed."""
     rows = [f"{one.id}: line {one.line} of {one.path}: {' '.join(one.body.split())[:400]}" for one in said]
     return "\n".join(rows[-MOST_LISTED:])
 
 
 def in_short(account: ReviewAccount, url: str) -> str:
-    """For the live comment."""
     counts = [_count(account.on_lines, "comment on a line", "comments on lines")] if account.on_lines else []
     counts += [f"{len(account.below)} more in its summary"] if account.below else []
     counts += [f"no room for {account.unsaid} more"] if account.unsaid else []
@@ -127,11 +117,9 @@ def in_short(account: ReviewAccount, url: str) -> str:
 
 
 def open_still(many: int, command: str) -> str:
-    """After a push of ours, which no review follows by itself."""
-    what = "1 finding of my reviews is" if many == 1 else f"{many} findings of my reviews are"
-    return (
-        f"{what} open still: `{command} review` looks whether the new commit settles {'it' if many == 1 else 'them'}."
-    )
+    """Say so after a push of ours, which no review follows by itself."""
+    what, them = ("1 finding of my reviews is", "it") if many == 1 else (f"{many} findings of my reviews are", "them")
+    return f"{what} still open: `{command} review` checks whether the new commit settles {them}."
 
 
 def let_go() -> str:
@@ -146,7 +134,7 @@ def _said(finding: ReviewFinding, inert: Inert) -> str:
 
 
 def room_for(findings: Sequence[ReviewFinding], inert: Inert) -> int:
-    """How many of them, from the first, the summary has room for."""
+    """Count how many, from the first, the summary has room for."""
     left = BELOW_CHARS
     for number, one in enumerate(findings[:MOST_BELOW]):
         left -= len(_row(one, inert)) + 2
@@ -167,7 +155,7 @@ def _below(account: ReviewAccount, inert: Inert) -> str:
 
 def _row(one: ReviewFinding, inert: Inert) -> str:
     words = f"#### {shown(one.path, 200)}, {_lines(one)}\n\n{_said(one, inert)}"
-    return "\n\n".join(part for part in (words, _shown_as_code(one)) if part)
+    return "\n\n".join(filter(None, (words, _shown_as_code(one))))
 
 
 def _lines(one: ReviewFinding) -> str:
@@ -177,26 +165,25 @@ def _lines(one: ReviewFinding) -> str:
 def _earlier(account: ReviewAccount) -> str:
     rows = [f"- ✅ resolved: line {one.line} of {shown(one.path, 200)}" for one in account.resolved[:MOST_BELOW]]
     if account.repeated:
-        rows.append(
-            f"- still open, said before and not repeated here: {_count(account.repeated, 'finding', 'findings')}"
-        )
-    return "**Of what I said earlier:**\n\n" + "\n".join(rows) if rows else ""
+        again = _count(account.repeated, "finding", "findings")
+        rows.append(f"- still open, said before and not repeated here: {again}")
+    return "**My earlier findings:**\n\n" + "\n".join(rows) if rows else ""
 
 
 def _unread(account: ReviewAccount) -> str:
     rows = [f"- {shown(note, 500)}" for note in account.notes]
     if account.left_out:
         more = _count(account.left_out, "finding", "findings")
-        rows.append(f"- {more} more that named no line, or were beyond the {MOST} that are looked at")
+        rows.append(f"- {more} more that named no line, or came after the first {MOST}")
     return "**Not read or left out:**\n\n" + "\n".join(rows) if rows else ""
 
 
 def _foot(account: ReviewAccount) -> str:
     words = [f"Read at `{account.commit[:12]}` against {shown(account.base, 200)}."]
     if account.base_now is not None:
-        words.append(f"Its base is {shown(account.base_now, 200)} by now, with which I did not compare it.")
+        words.append(f"Its base is now {shown(account.base_now, 200)}; I did not compare it with that.")
     if account.moved_to is not None:
-        words.append(f"The head has moved to `{account.moved_to[:12]}` meanwhile, which this does not cover.")
+        words.append(f"The head has moved to `{account.moved_to[:12]}` meanwhile; this does not cover that.")
     if account.verdict is ReviewVerdict.APPROVE and not account.approves:
         words.append("Approving is left to people.")
     return f"<sub>{' '.join(words)}</sub>"

@@ -1,4 +1,4 @@
-"""How each outcome of a turn is headed, and what its reader may do next; why it ended so stands in `endings`."""
+"""How each outcome of a turn is headed, and what its reader may do next; `endings` says why it ended so."""
 
 from __future__ import annotations
 
@@ -39,10 +39,7 @@ _NEXT = {
 }
 
 _PLANS = {"approved": "📝 A plan, approved", "denied": "📝 A plan, turned down"}
-
 _CUT_SHORT = (Outcome.OVER_BUDGET, Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED, Outcome.FAILED)
-
-_AFTER_A_YES = "The next turn on this thread carries on with it."
 
 
 def headline(outcome: Outcome) -> str:
@@ -55,48 +52,44 @@ def with_failing_checks(words: str) -> str:
 
 
 def ended_in_diff(outcome: Outcome, sha: str | None, head: str | None = None) -> str:
-    """The short form of the end; the live comment of the turn has the rest. `head`: instead of the usual one."""
+    """Say in a diff how the turn ended; its live comment has the rest. `head` replaces the usual headline."""
     commit = f" (`{sha[:12]}`)" if sha and outcome in (Outcome.PUSHED, Outcome.PULL_REQUEST) else ""
     return f"**{head or headline(outcome)}**{commit}. The details are in my comment on this pull request."
 
 
 def plan_headline(state: str) -> str:
-    """Of a plan that waits no longer."""
-    return _PLANS.get(state, "📝 A plan that is no longer on offer")
+    return _PLANS.get(state, "📝 A plan that can no longer be approved")
 
 
 def what_next(outcome: Outcome, command: str, means: FundsState = FundsState.LEFT) -> str:
-    """What the reader may do now; every outcome leaves a way on."""
+    """Say what the reader may do now; every outcome leaves a way on."""
     if means is FundsState.LEFT:
         return _NEXT[outcome].format(command=command)
     if means is FundsState.CEILING:
         return f"To continue from here once the budget allows it again, comment `{command} continue`."
     on = on_money.with_more(means, command)
-    return (
-        on
-        if outcome in _CUT_SHORT
-        else f"{_NEXT[outcome].format(command=command)} The session's budget is used up. {on}"
-    )
+    if outcome in _CUT_SHORT:
+        return on
+    return f"{_NEXT[outcome].format(command=command)} The session's budget is used up. {on}"
 
 
 def checks_failed(command: str) -> str:
-    """In the place of what comes next where work was pushed that does not pass."""
+    """Say what comes next after a push whose checks fail."""
     return f"Not all checks passed, see above. To have them fixed, comment `{command} fix the failing checks`."
 
 
 def after_a_clean_review(command: str) -> str:
-    """Which has found nothing (more) to mend."""
     return f"For another look at something in particular, comment `{command} review …` and say what."
 
 
 def tick_or_say(command: str) -> str:
-    """Where a question waits that has boxes."""
     return f"Tick an answer below, or comment `{command} …` with what to do instead."
 
 
 def next_after(state: str, command: str) -> str:
-    """Where what waited for a word has had it."""
-    return _AFTER_A_YES if state == "approved" else f"For something else, comment `{command} …`."
+    return (
+        "The next turn here carries it out." if state == "approved" else f"For something else, comment `{command} …`."
+    )
 
 
 def next_for_held(approval_id: str, command: str) -> str:

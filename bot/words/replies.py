@@ -1,4 +1,4 @@
-"""Every sentence that answers a command, but for those of a matter that has a module of its own."""
+"""Answer a command; some matters have a module of their own."""
 
 from __future__ import annotations
 
@@ -13,20 +13,14 @@ from bot.words.quoting import shown
 
 
 def help_text(command: str, forms: Iterable[tuple[str, str]], options: Iterable[str]) -> str:
-    """`forms`: what is written after the word, and what it does."""
-    rows = [f"| `{command} {usage}` | {what} |" for usage, what in forms]
+    """`forms`: what to write after the word, and what it does."""
     named = ", ".join(f"`{usage}`" for usage in options)
-    return "\n".join(
-        [
-            "| comment | what happens |",
-            "|---|---|",
-            *rows,
-            "",
-            f"A command starts a line, outside quotes and code; one per comment. "
-            f"Options go right after `{command}` or at the end of its line: {named}. "
-            f"Only people with write access can use it. Editing a comment starts nothing.",
-        ]
+    rules = (
+        f"A command starts a line, outside quotes and code; one per comment. Options go right after `{command}` or at "
+        f"the end of its line: {named}. Only people with write access can use it. Editing a comment starts nothing."
     )
+    rows = [f"| `{command} {usage}` | {what} |" for usage, what in forms]
+    return "\n".join(["| comment | what happens |", "|---|---|", *rows, "", rules])
 
 
 def nothing_runs() -> str:
@@ -34,7 +28,7 @@ def nothing_runs() -> str:
 
 
 def done_already(outcome: Outcome) -> str:
-    """To a `stop` that comes when all but cleaning up is done."""
+    """Answer a `stop` that comes during clean-up."""
     return f"The work had already finished, so there was nothing left to stop. It ended with: **{headline(outcome)}**."
 
 
@@ -56,20 +50,19 @@ def config_not_pushed(words: str) -> str:
 
 def config_pull_body(path: str, login: str, number: int) -> str:
     return (
-        f"`{login}` asked for a starter in #{number}. This adds `{path}`, in which every key is explained and nothing "
-        "differs from the defaults. Fill in `setup` and `checks`, then merge it: it counts from the default branch."
+        f"`{login}` asked for a starter config in #{number}. This adds `{path}`, which explains every key and keeps "
+        "the defaults. Fill in `setup` and `checks`, then merge it: it counts from the default branch."
     )
 
 
 def status(state: TurnState, step: str, elapsed: str, cost_usd: float, money: Funds, *, beside: str = "") -> str:
-    """`beside`: what it waits for, and what waits behind it."""
     if state is TurnState.QUEUED:
         return _stands(f"Queued for {elapsed}; nothing spent on this turn yet.", beside, money)
     return _stands(f"Running for {elapsed}, now {step}; ${cost_usd:.2f} spent on this turn so far.", beside, money)
 
 
 def at_rest(ending: str, money: Funds, *, beside: str = "") -> str:
-    """To `status` where no turn is under way; `ending` is the headline of the last one."""
+    """Answer `status` when no turn is under way; `ending` is the headline of the last one."""
     return _stands(f"{nothing_runs()} The last turn ended with: **{ending}**.", beside, money)
 
 
@@ -91,11 +84,10 @@ def wait_behind(count: int) -> str:
 
 NO_COMMAND = "there is no command in it"
 OWN_EDIT = "it is our own edit"
-"""Of what people say to each other: the ledger has it, `why` does not repeat it."""
+"""Reasons for ignoring what is not meant for us: the ledger has them, `why` does not repeat them."""
 
 
 def no_command_but_named(command: str) -> str:
-    """Where somebody seems to have meant one."""
     return (
         f"it mentions `{command}`, but not as a command: that has to start a line, spelt exactly like this, outside "
         "quotes, lists, code and HTML comments"
@@ -117,7 +109,7 @@ def why(lines: Sequence[str]) -> str:
 
 
 class DeliveryFacts(Protocol):
-    """What is told of a delivery."""
+    """The facts of a delivery that people read."""
 
     @property
     def event(self) -> str: ...
@@ -132,17 +124,15 @@ class DeliveryFacts(Protocol):
 
 
 def fate(delivery: DeliveryFacts, ago: str, inert: Callable[[str], str]) -> str:
-    """What became of a delivery and why, in the same words for a thread and for the operator."""
+    """Say what became of a delivery and why, in the same words for a thread and for the operator."""
     what = f"{delivery.event} {delivery.action or ''}".strip().replace("_", " ")
     who = inert(delivery.sender or "somebody")
-    return f"{ago} ago, {what} by {who}: {delivery.state}.{_sentence(inert(delivery.reason or ''), who)}"
-
-
-def _sentence(reason: str, who: str) -> str:
-    """Reasons are noted as sentences or as parts of one; somebody's login stays as it is."""
-    ends = "" if reason.endswith((".", "!", "?")) else "."
-    first = reason[:1] if reason.startswith(who) else reason[:1].upper()
-    return f" {first}{reason[1:]}{ends}" if reason else ""
+    reason = inert(delivery.reason or "")
+    if not reason.startswith(who):  # a login stays as it is; other reasons may be noted as parts of a sentence
+        reason = reason[:1].upper() + reason[1:]
+    if reason and not reason.endswith((".", "!", "?")):
+        reason += "."
+    return f"{ago} ago, {what} by {who}: {delivery.state}. {reason}".rstrip()
 
 
 def nothing_to_repeat(command: str) -> str:

@@ -317,7 +317,7 @@ async def test_a_token_that_has_ended_is_not_told_as_a_key_that_is_refused(desk:
             db.execute("UPDATE gateway_tokens SET revoked_at = 1")
         desk.model.release("on")
         found = await ended(process)
-    assert found.code == 1 and "no longer accepted the token" in found.err + found.out, found.err
+    assert found.code == 1 and "no longer accepted this turn's token" in found.err + found.out, found.err
     assert "ANTHROPIC_API_KEY" not in found.err + found.out
 
 

@@ -359,7 +359,7 @@ async def test_a_token_that_the_clock_has_ended_is_not_told_as_the_providers_ref
         world.model.release("on")
         assert await world.outcome(timeout=30) == "failed"
     told = world.replies()[0].body
-    assert "no longer accepted the token" in told and "provider does not accept" not in told
+    assert "no longer accepted this turn's token" in told and "provider does not accept" not in told
 
 
 async def test_what_the_gateway_refuses_for_good_is_told_as_what_it_was(world: World) -> None:
@@ -372,7 +372,7 @@ async def test_what_the_gateway_refuses_for_good_is_told_as_what_it_was(world: W
         world.model.release("on")
         assert await world.outcome(timeout=30) == "failed"
     told = world.replies()[0].body
-    assert "the turn had made as many requests as one may" in told and "provider does not accept" not in told
+    assert "the turn had made as many requests as it may" in told and "provider does not accept" not in told
 
 
 def _expiry(world: World) -> float:

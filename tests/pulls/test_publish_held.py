@@ -129,7 +129,7 @@ async def test_pulls_a_held_commit_no_longer_fits_once_the_branch_has_moved(worl
         moved = world.github.commit(world.repo, pull.head, {"theirs.txt": "x"}, by="alice")
         world.say("/claude approve")
         assert await world.outcome(3) == "refused", world.replies()[-1].body
-    assert "was moved by somebody else" in world.replies()[-1].body
+    assert "Somebody else moved the branch" in world.replies()[-1].body
     assert world.repo.branch_sha(pull.head) == moved
 
 

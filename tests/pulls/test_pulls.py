@@ -66,7 +66,7 @@ async def test_after_a_forced_push_the_work_is_not_put_on_top_in_silence(world: 
         world.model.release("work")
         assert await world.outcome(on=pull) == "pull_request", live(world, pull)
     assert world.repo.branch_sha("feature") == theirs
-    assert world.pulls()[1].base == "feature" and "a branch of its own" in live(world, pull).replace("\n", " ")
+    assert world.pulls()[1].base == "feature" and "a separate branch" in live(world, pull).replace("\n", " ")
 
 
 async def test_a_new_branch_is_asked_for_and_leaves_the_head_alone(world: World) -> None:

@@ -108,7 +108,7 @@ async def test_what_the_diff_shows_in_part_stands_at_that_part_and_suggests_noth
     assert (part.path, part.start_line, part.line) == ("long.py", 27, 31)
     assert "```suggestion" not in part.body and "return n / 2" in part.body and "lines 10 to 31" in part.body
     assert (whole.path, whole.start_line, whole.line) == ("long.py", None, 30)
-    assert "```suggestion" in whole.body and "the diff shows no more" not in whole.body
+    assert "```suggestion" in whole.body and "the diff shows only some" not in whole.body
     assert "could not be put at a line" not in review.body
 
 

@@ -109,7 +109,7 @@ async def test_a_push_after_a_review_is_reviewed_and_says_only_what_is_new(world
         assert await world.outcome(1, on=pull) == "reviewed", world.replies(pull)[0].body
         world.github.commit(world.repo, "feature", {"calc.py": f"# halves\n{CODE}"}, by="alice")
         assert await world.outcome(2, on=pull) == "reviewed", world.replies(pull)[-1].body
-        assert len(ours(world, pull)) == 1 and "brings nothing new to say" in world.replies(pull)[-1].body
+        assert len(ours(world, pull)) == 1 and "I have nothing new to say" in world.replies(pull)[-1].body
         world.github.user("eve")
         world.github.commit(world.repo, "feature", {"calc.py": "x = 1\n"}, by="eve")
         await why(world, pull, "it takes write access")

@@ -50,7 +50,7 @@ async def test_six_turns_over_a_restart_and_a_lost_sandbox(kind: str, tmp_path: 
             for n in (5, TURNS):
                 await talk(one.world, n)
         assert len({state["session"] for state in one.world.states()}) == 1
-        assert not any("could not be brought back" in reply.body for reply in one.world.replies())
+        assert not any("could not be restored" in reply.body for reply in one.world.replies())
 
 
 async def lose(one: Life) -> None:
@@ -76,5 +76,5 @@ async def test_what_cannot_be_resumed_goes_on_with_a_summary_and_says_so(world: 
         await talk(world, 2)
         assert "plum-1" in last(world), "from the summary"
         await talk(world, 3)
-    assert "could not be brought back" in world.replies()[1].body
-    assert "could not be brought back" not in world.replies()[2].body, "it remembers from here on"
+    assert "could not be restored" in world.replies()[1].body
+    assert "could not be restored" not in world.replies()[2].body, "it remembers from here on"

@@ -59,7 +59,7 @@ async def test_a_push_that_came_after_the_words_is_not_taken_back_by_them(world:
         stands = world.repo.branch_sha(pull.head)
         await world.deliver(late)
         assert await world.outcome(3) == "refused"
-        assert f"turn 2 (`{str(stands)[:12]}`), and it came after you had written" in world.replies()[-1].body
+        assert f"turn 2 (`{str(stands)[:12]}`), came after you had written" in world.replies()[-1].body
     assert world.repo.branch_sha(pull.head) == stands
 
 

@@ -88,8 +88,8 @@ def test_the_cost_of_a_thread_in_one_line() -> None:
     one = on_money.cost([(1, 0.00125)], TokenUsage(1000, 234), under_way_usd=0.32, unconfirmed_usd=0.12)
     assert one == (
         "This thread has cost **$0.0013** so far, and up to $0.12 not confirmed (1,234 tokens). A request is under way "
-        "and not counted yet; it may cost up to $0.32. Not confirmed is what answers may have cost whose end nobody "
-        "saw, after a stop for example. It counts until the operator settles it."
+        "and not counted yet; it may cost up to $0.32. “Not confirmed” is what answers may have cost that "
+        "were cut off, by a stop for example. It counts until the operator settles it."
     )
     assert "onfirmed" not in on_money.cost([(1, 0.5)], TokenUsage(), under_way_usd=0.32)
     many = on_money.cost([(n, 0.5) for n in range(1, 31)], TokenUsage())

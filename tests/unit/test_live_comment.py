@@ -117,7 +117,7 @@ def test_each_of_several_questions_stands_over_its_own_boxes() -> None:
     assert second.count("- [ ]") == 4 and second.count("abcd1234-1-2") == 3
     many = [replace(asked(n), matter={"shown": "x" * 4000}) for n in range(40)]
     text = render.comment(replace(view(), asks=many, boxes=(questions.STOP,)))
-    assert "And 35 more, each in a comment of its own.\n- [ ] **Stop**" in text and len(text) < 60_000
+    assert "And 35 more, each in a separate comment.\n- [ ] **Stop**" in text and len(text) < 60_000
 
 
 def test_what_a_late_yes_is_for_stands_over_its_boxes() -> None:
