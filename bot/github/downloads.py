@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections import deque
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
@@ -32,6 +31,8 @@ _STORES = ("private-user-images.githubusercontent.com", "user-images.githubuserc
 """Hosts of github.com's uploads; a page links to the first with signatures that are good for some minutes."""
 _PATHS = ("/user-attachments/assets/", "/storage/user/", "/media/")
 """Paths on GitHub's own host that lead only to uploads."""
+_TAG = re.compile(r"""<img\b(?:[^<>"']|"[^"]{0,4000}+"|'[^']{0,4000}+'){1,2000}+>""", re.IGNORECASE)
+"""We parse only these tags, because unclosed marks take the parser the square of their number."""
 
 
 class _Storage:
@@ -122,26 +123,18 @@ class Attachments(_Storage):
                 if response.status_code in _REDIRECTS:
                     return str(response.headers.get("location", ""))
                 if response.status_code == 200:
-                    return await _bounded(response, max_bytes)
+                    found = bytearray()
+                    async for block in response.aiter_bytes():
+                        found += block
+                        if len(found) > max_bytes:
+                            raise GitHubRefused(413, f"an image is larger than {max_bytes >> 20} MiB")
+                    return bytes(found)
                 status = response.status_code
         except (httpx.HTTPError, httpx.InvalidURL):
             status = 599
         if status >= 500:
             raise GitHubUnavailable("an image could not be fetched")
         raise GitHubRefused(status, f"an image could not be fetched (GitHub answered {status})")
-
-
-async def _bounded(response: httpx.Response, max_bytes: int) -> bytes:
-    found = bytearray()
-    async for block in response.aiter_bytes():
-        found += block
-        if len(found) > max_bytes:
-            raise GitHubRefused(413, f"an image is larger than {max_bytes >> 20} MiB")
-    return bytes(found)
-
-
-_TAG = re.compile(r"""<img\b(?:[^<>"']|"[^"]{0,4000}+"|'[^']{0,4000}+'){1,2000}+>""", re.IGNORECASE)
-"""We parse only these tags, because unclosed marks take the parser the square of their number."""
 
 
 def images(html: str) -> list[str]:
@@ -188,21 +181,28 @@ class JobLogs(_Storage):
 
     async def tail(self, url: str) -> LogTail:
         """Return a log's end. Raise GitHubRefused if it is not allowed or missing, else GitHubUnavailable."""
+        import httpx
+
         await self._check(url)
-        blocks: deque[bytes] = deque()
-        sizes = [0, 0]
-        whole, status = False, 200
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LOG_SECONDS):
-                whole, status = await self._read(url, blocks, sizes)
-        if status >= 500 or not (whole or sizes[0]):
+        held, read, whole, status = bytearray(), 0, False, 200
+        # No exception of the client leaves: it has the address.
+        with contextlib.suppress(TimeoutError, httpx.HTTPError, httpx.InvalidURL):
+            async with asyncio.timeout(LOG_SECONDS), self._http().stream("GET", url) as response:
+                if (status := response.status_code) == 200:
+                    async for block in response.aiter_bytes():
+                        held += block
+                        del held[:-KEPT_BYTES]
+                        if (read := read + len(block)) > MOST_LOG_BYTES:
+                            break
+                    else:
+                        whole = True
+        if status >= 500 or (status == 200 and not (whole or read)):
             raise GitHubUnavailable("the log of a job could not be fetched")
         if status != 200:
             raise GitHubRefused(status, f"the log of a job could not be fetched ({status})")
-        kept = b"".join(blocks)[-KEPT_BYTES:]
-        if sizes[0] > KEPT_BYTES:  # half a line may be half a secret, which nobody would recognise
-            kept = kept[kept.find(b"\n") + 1 :]
-        return LogTail(kept.decode("utf-8", "replace"), sizes[0], whole)
+        if read > KEPT_BYTES:  # half a line may be half a secret, which nobody would recognise
+            del held[: held.find(b"\n") + 1]
+        return LogTail(held.decode("utf-8", "replace"), read, whole)
 
     async def _check(self, url: str) -> None:
         from bot.github.client import environment_proxy
@@ -217,28 +217,3 @@ class JobLogs(_Storage):
         if self._host != _PUBLIC_API or environment_proxy(url):
             return
         await self._check_host(host, "a job's log")
-
-    async def _read(self, url: str, blocks: deque[bytes], sizes: list[int]) -> tuple[bool, int]:
-        """Return whether we reached the end, and the status. No exception of the client leaves: it has the address."""
-        import httpx
-
-        try:
-            async with self._http().stream("GET", url) as response:
-                if response.status_code != 200:
-                    return True, response.status_code
-                async for block in response.aiter_bytes():
-                    _keep(block, blocks, sizes)
-                    if sizes[0] > MOST_LOG_BYTES:
-                        return False, 200
-                return True, 200
-        except (httpx.HTTPError, httpx.InvalidURL):
-            return False, 200 if sizes[0] else 599
-
-
-def _keep(block: bytes, blocks: deque[bytes], sizes: list[int]) -> None:
-    """Keep the newest blocks, with at most one more than needed."""
-    blocks.append(block)
-    sizes[0] += len(block)
-    sizes[1] += len(block)
-    while sizes[1] - len(blocks[0]) >= KEPT_BYTES:
-        sizes[1] -= len(blocks.popleft())
