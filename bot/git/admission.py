@@ -19,6 +19,13 @@ from sandbox.runner.safe_files import NotRegular, open_regular
 _TREE_LIKE = (1, 2, 3)
 _OFFSET_DELTA, _REF_DELTA = 6, 7
 _TRAILER = 20
+WORK_REF = "refs/forgehand/work"
+MAX_HEADER = 1 << 20
+"""The header repeats the first line of each prerequisite's message, which may be long."""
+_V2 = b"# v2 git bundle\n"
+_PREREQUISITE = re.compile(rb"-([0-9a-f]{40})(?: .*)?")
+_REF = re.compile(rb"([0-9a-f]{40}) (.+)")
+COMMIT_CAP = 4 << 20
 _CUT_OFF = "The work's bundle is cut off or damaged."
 
 
@@ -131,14 +138,6 @@ def _delta_result(head: bytes) -> int:
     return size
 
 
-WORK_REF = "refs/forgehand/work"
-MAX_HEADER = 1 << 20
-"""The header repeats the first line of each prerequisite's message, which may be long."""
-_V2 = b"# v2 git bundle\n"
-_PREREQUISITE = re.compile(rb"-([0-9a-f]{40})(?: .*)?")
-_REF = re.compile(rb"([0-9a-f]{40}) (.+)")
-
-
 @dataclass(frozen=True)
 class BundleHeader:
     tip: str
@@ -160,71 +159,56 @@ def parse_header(data: bytes) -> BundleHeader:
     for line in data[len(_V2) : end].split(b"\n"):
         if found := _PREREQUISITE.fullmatch(line):
             prerequisites.add(found[1].decode())
+        elif (ref := _REF.fullmatch(line)) is None:
+            raise BundleRefused("The header of the work's bundle is malformed.")
+        elif ref[2] != WORK_REF.encode():
+            raise BundleRefused("The work's bundle holds a ref that was not asked for.")
         else:
-            tips.append(_tip(line))
+            tips.append(ref[1].decode())
     if len(tips) != 1:
         raise BundleRefused(f"The work's bundle holds {len(tips)} refs where exactly one was expected.")
     return BundleHeader(tips[0], frozenset(prerequisites), end + 2)
 
 
-def _tip(line: bytes) -> str:
-    found = _REF.fullmatch(line)
-    if found is None:
-        raise BundleRefused("The header of the work's bundle is malformed.")
-    if found[2] != WORK_REF.encode():
-        raise BundleRefused("The work's bundle holds a ref that was not asked for.")
-    return found[1].decode()
-
-
-COMMIT_CAP = 4 << 20
-
-
-@dataclass(frozen=True)
-class _Examined:
-    """An open file, so that git reads the same bytes that we judged."""
-
-    file: int
-    header: BundleHeader
-
-
 async def admit(git_dir: Path, bundle: Path, base: str, limits: ImportLimits) -> str:
-    examined = await asyncio.to_thread(_examine, bundle, limits)
+    file, header = await asyncio.to_thread(_examine, bundle, limits)
     try:
-        await _require_prerequisites(git_dir, examined.header, base)
+        await _require_prerequisites(git_dir, header, base)
         try:
-            await _index(git_dir, examined, limits)
-            tree = await _require_one_commit(git_dir, examined.header.tip, base)
+            await _index(git_dir, file, limits)
+            tree = await _require_one_commit(git_dir, header.tip, base)
             await inspection.require_bounded(git_dir, tree, limits.max_paths)
-            await _require_connected(git_dir, examined.header.tip, base)
+            await _require_connected(git_dir, header.tip, base)
             return tree
         except GitFailed as error:
             raise BundleRefused(_sentence(error)) from None
         except GitTimedOut:
             raise BundleRefused("The work took git too long to check.") from None
     finally:
-        os.close(examined.file)
+        os.close(file)
 
 
 async def readmit(git_dir: Path, bundle: Path, commit: str, limits: ImportLimits) -> str:
     """Take in a bundle that we wrote ourselves. It was on a disk since, so we trust only the commit's SHA."""
-    examined = await asyncio.to_thread(_examine, bundle, limits)
+    file, header = await asyncio.to_thread(_examine, bundle, limits)
     try:
-        if examined.header.tip != commit:
+        if header.tip != commit:
             raise BundleRefused("What was kept is not the commit that was held.")
-        for parent in examined.header.prerequisites:
+        for parent in header.prerequisites:
             if not await _is_commit(git_dir, parent):
                 raise MirrorLost("the commit that the held work stands on is not in the cache")
-        await _index(git_dir, examined, limits)
-        for parent in examined.header.prerequisites:
+        await _index(git_dir, file, limits)
+        for parent in header.prerequisites:
             await _require_connected(git_dir, commit, parent)
     except GitFailed as error:
         raise BundleRefused(_sentence(error)) from None
     finally:
-        os.close(examined.file)
+        os.close(file)
     return (await run_git(["rev-parse", "--verify", f"{commit}^{{tree}}"], git_dir)).text
 
 
-def _examine(bundle: Path, limits: ImportLimits) -> _Examined:
+def _examine(bundle: Path, limits: ImportLimits) -> tuple[int, BundleHeader]:
+    """Judge the bundle and return it as an open file at its pack, so that git reads the same bytes that we judged."""
     try:
         file = open_regular(bundle)
     except NotRegular:
@@ -232,20 +216,20 @@ def _examine(bundle: Path, limits: ImportLimits) -> _Examined:
     except OSError:
         raise BundleRefused("The work's bundle cannot be opened.") from None
     try:
-        return _examine_open(file, limits)
+        return file, _examine_open(file, limits)
     except BaseException:
         os.close(file)
         raise
 
 
-def _examine_open(file: int, limits: ImportLimits) -> _Examined:
+def _examine_open(file: int, limits: ImportLimits) -> BundleHeader:
     if os.fstat(file).st_size > limits.max_bundle_bytes:
         raise BundleRefused(f"The work's bundle is larger than {limits.max_bundle_bytes >> 20} MiB.")
     header = parse_header(os.pread(file, MAX_HEADER + 64, 0))
     with mmap.mmap(file, 0, access=mmap.ACCESS_READ) as content:
         measure(content, header.pack_offset, limits)
     os.lseek(file, header.pack_offset, os.SEEK_SET)
-    return _Examined(file, header)
+    return header
 
 
 async def _require_prerequisites(git_dir: Path, header: BundleHeader, base: str) -> None:
@@ -263,12 +247,12 @@ async def _is_commit(git_dir: Path, sha: str) -> bool:
     return result.text == "commit"
 
 
-async def _index(git_dir: Path, examined: _Examined, limits: ImportLimits) -> None:
+async def _index(git_dir: Path, file: int, limits: ImportLimits) -> None:
     size = limits.max_bundle_bytes
     strict = "--strict=badFilemode=error"
     argv = ["index-pack", "--stdin", "--fix-thin", strict, "--threads=1", f"--max-input-size={size}"]
     # Fixing a thin pack appends its bases from the mirror; they count as unpacked.
-    io = Io(stdin=examined.file, max_file_bytes=size + limits.max_unpacked_bytes)
+    io = Io(stdin=file, max_file_bytes=size + limits.max_unpacked_bytes)
     await run_git(argv, git_dir, io=io, timeout=limits.timeout_seconds)
 
 

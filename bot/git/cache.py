@@ -17,7 +17,7 @@ from bot.errors import BotError, GitHubUnavailable
 from bot.git import commits, inspection, names, pack, remote
 from bot.git.commits import Joined
 from bot.git.errors import GitFailed, GitTimedOut, MirrorLost, RefMissing, RepositoryUnsupported
-from bot.git.inspection import decode
+from bot.git.inspection import LOOK_MEMORY, LOOK_SECONDS, decode
 from bot.git.pack import Extent, Had, RepositoryPack
 from bot.git.quarantine import Quarantine
 from bot.git.remote import Removed
@@ -27,7 +27,6 @@ from bot.models import RepoId
 if TYPE_CHECKING:
     from git import Commit
 
-LOOK_SECONDS = 120.0
 FETCH_SECONDS = 600.0
 NAMES_BYTES = 32 << 20
 MAX_PACKS = 20
@@ -43,23 +42,6 @@ class CommitFacts:
     subject: str
     author: str
     parents: tuple[str, ...]
-
-
-def read_file(mirror: Path, sha: str, path: str, max_bytes: int) -> bytes | None:
-    with _commit(mirror, sha) as commit:
-        try:
-            found = commit.tree.join(path)
-        except KeyError:
-            return None
-        if found.type != "blob" or found.mode & 0o170000 != 0o100000 or found.size > max_bytes:
-            return None
-        return bytes(found.data_stream.read())
-
-
-def describe(mirror: Path, sha: str) -> CommitFacts:
-    with _commit(mirror, sha) as commit:
-        parents = tuple(parent.hexsha for parent in commit.parents)
-        return CommitFacts(commit.hexsha, str(commit.summary), str(commit.author.name or ""), parents)
 
 
 @contextlib.contextmanager
@@ -78,7 +60,7 @@ def _commit(mirror: Path, sha: str) -> Iterator[Commit]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The difference between a merge base, `parted`, and `head`."""
+    """The difference between two commits: usually a merge base, `parted`, and `head`."""
 
     parted: str
     head: str
@@ -89,32 +71,15 @@ class Comparison:
     """Old and new names of everything that differs."""
 
 
-async def compare(mirror: Path, base: str, head: str, max_bytes: int) -> Comparison | None:
-    """Return None if the mirror's history is too short to find the merge base."""
-    parted = await commits.merge_base(mirror, base, head)
-    return None if parted is None else await between(mirror, parted, head, max_bytes)
-
-
-async def between(mirror: Path, old: str, head: str, max_bytes: int) -> Comparison:
-    """Compare any two commits."""
+async def _compare(mirror: Path, old: str, head: str, max_bytes: int) -> Comparison:
     if not await inspection.is_bounded(mirror, head):
         raise RepositoryUnsupported(f"`{head[:12]}` holds more than {inspection.MOST_PATHS} files.")
     argv = ["diff-tree", "-r", "-p", *_READABLE, old, head]
-    patch = await run_git(argv, mirror, io=Io(cap=max_bytes, max_memory=inspection.LOOK_MEMORY), timeout=LOOK_SECONDS)
+    patch = await run_git(argv, mirror, io=Io(cap=max_bytes, max_memory=LOOK_MEMORY), timeout=LOOK_SECONDS)
     text = patch.stdout[: patch.stdout.rfind(b"\n") + 1] if patch.truncated else patch.stdout
     argv = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", old, head]
-    names = await run_git(argv, mirror, io=Io(cap=NAMES_BYTES, max_memory=inspection.LOOK_MEMORY), timeout=LOOK_SECONDS)
+    names = await run_git(argv, mirror, io=Io(cap=NAMES_BYTES, max_memory=LOOK_MEMORY), timeout=LOOK_SECONDS)
     return Comparison(old, head, text, patch.truncated, await _names(names.stdout))
-
-
-async def paths(mirror: Path, sha: str) -> tuple[str, ...]:
-    """List the files of a commit, up to `NAMES_BYTES` of names."""
-    argv = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", sha]
-    try:
-        found = await run_git(argv, mirror, io=Io(cap=NAMES_BYTES), timeout=LOOK_SECONDS)
-    except GitFailed:
-        raise MirrorLost("the cached repository does not give out its files") from None
-    return await _names(found.stdout)
 
 
 async def _names(output: bytes) -> tuple[str, ...]:
@@ -127,8 +92,7 @@ class RepositoryCache:
     """All mirrors, under one folder that nobody else writes to."""
 
     def __init__(self, root: Path, *, max_bytes: int = MAX_REPOSITORY_BYTES) -> None:
-        self._root = root
-        self._max_bytes = max_bytes
+        self._root, self._max_bytes = root, max_bytes
         self._locks: dict[RepoId, asyncio.Lock] = {}
         self._quarantines: Counter[RepoId] = Counter()
 
@@ -184,20 +148,36 @@ class RepositoryCache:
 
     async def file(self, repo_id: RepoId, sha: str, path: str, *, max_bytes: int = 1 << 20) -> bytes | None:
         """Read a regular file from a fetched commit; None if it is missing or too large."""
-        return await asyncio.to_thread(read_file, self._mirror(repo_id), sha, path, max_bytes)
+
+        def read() -> bytes | None:
+            with _commit(self._mirror(repo_id), sha) as commit:
+                try:
+                    found = commit.tree.join(path)
+                except KeyError:
+                    return None
+                is_file = found.type == "blob" and found.mode & 0o170000 == 0o100000
+                return bytes(found.data_stream.read()) if is_file and found.size <= max_bytes else None
+
+        return await asyncio.to_thread(read)
 
     async def paths(self, repo_id: RepoId, sha: str) -> tuple[str, ...]:
-        return await paths(self._mirror(repo_id), sha)
+        """List the files of a commit, up to `NAMES_BYTES` of names."""
+        argv = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", sha]
+        try:
+            found = await run_git(argv, self._mirror(repo_id), io=Io(cap=NAMES_BYTES), timeout=LOOK_SECONDS)
+        except GitFailed:
+            raise MirrorLost("the cached repository does not give out its files") from None
+        return await _names(found.stdout)
 
     async def compare(self, repo_id: RepoId, base: str, head: str, *, max_bytes: int) -> Comparison | None:
         """Compare `head` with its merge base with `base`; None if we fetched too little history to find that."""
-        return await compare(self._mirror(repo_id), base, head, max_bytes)
+        mirror = self._mirror(repo_id)
+        parted = await commits.merge_base(mirror, base, head)
+        return None if parted is None else await _compare(mirror, parted, head, max_bytes)
 
     async def difference(self, repo_id: RepoId, old: str, new: str, *, max_bytes: int) -> Comparison | None:
         """Compare two commits; None if the mirror lacks the older one."""
-        if not await self.has(repo_id, old):
-            return None
-        return await between(self._mirror(repo_id), old, new, max_bytes)
+        return await _compare(self._mirror(repo_id), old, new, max_bytes) if await self.has(repo_id, old) else None
 
     async def join(self, repo_id: RepoId, ours: str, theirs: str) -> Joined | None:
         """Merge both, with the conflicts marked; None if we fetched too little history."""
@@ -209,7 +189,12 @@ class RepositoryCache:
         return await commits.side(self._mirror(repo_id), parted, tip, paths, max_bytes)
 
     async def describe(self, repo_id: RepoId, sha: str) -> CommitFacts:
-        return await asyncio.to_thread(describe, self._mirror(repo_id), sha)
+        def describe() -> CommitFacts:
+            with _commit(self._mirror(repo_id), sha) as commit:
+                parents = tuple(parent.hexsha for parent in commit.parents)
+                return CommitFacts(commit.hexsha, str(commit.summary), str(commit.author.name or ""), parents)
+
+        return await asyncio.to_thread(describe)
 
     async def remove_ref(self, access: RemoteAccess, ref: str, sha: str) -> Removed:
         """Remove a ref of ours at the remote if it points to this commit; this needs no mirror."""

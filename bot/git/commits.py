@@ -158,11 +158,9 @@ async def merged(git_dir: Path, over: str, ours: str, theirs: str) -> str | None
     This merges two commits that exist only for it, so that `over` alone is their merge base."""
     base = await _parsed(git_dir, f"{over}^{{commit}}")
     trees = [await _parsed(git_dir, f"{one}^{{tree}}") for one in (ours, theirs)]
-    if base is None:
+    if base is None or None in trees:
         return None
-    sides = [await make(git_dir, tree, [base], "side", author=NOBODY, when=0) for tree in trees if tree is not None]
-    if len(sides) != len(trees):
-        return None
+    sides = [await make(git_dir, tree, [base], "side", author=NOBODY, when=0) for tree in trees if tree]
     argv = ["merge-tree", "--write-tree", "--no-messages", *sides]
     result = await run_git(argv, git_dir, timeout=MERGE_SECONDS, accept=(0, 1))
     return result.text.split("\n")[0] if result.exit_code == 0 else None

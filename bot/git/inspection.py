@@ -71,12 +71,6 @@ async def is_bounded(git_dir: Path, tree: str, max_paths: int = MOST_PATHS) -> b
     return (await _listed(git_dir, tree, Count(max_paths))).is_bounded
 
 
-async def names(git_dir: Path, tree: str, max_paths: int = MOST_PATHS) -> Names | None:
-    """Return None if there are too many."""
-    found = await _listed(git_dir, tree, Count(max_paths, keep=True))
-    return Names(found.said, found.paths) if found.is_bounded else None
-
-
 async def _listed(git_dir: Path, tree: str, count: Count) -> Count:
     argv = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", tree]
     await run_git(argv, git_dir, io=Io(each=count.take), timeout=LOOK_SECONDS)
@@ -141,11 +135,11 @@ async def require_bounded(git_dir: Path, tree: str, max_paths: int) -> None:
         raise BundleRefused(_too_many(max_paths))
 
 
-async def paths(git_dir: Path, tree: str, *, max_paths: int = MOST_PATHS) -> Names:
-    found = await names(git_dir, tree, max_paths)
-    if found is None:
-        raise BundleRefused(_too_many(max_paths))
-    return found
+async def paths(git_dir: Path, tree: str) -> Names:
+    found = await _listed(git_dir, tree, Count(MOST_PATHS, keep=True))
+    if not found.is_bounded:
+        raise BundleRefused(_too_many(MOST_PATHS))
+    return Names(found.said, found.paths)
 
 
 def _too_many(max_paths: int) -> str:
@@ -154,12 +148,17 @@ def _too_many(max_paths: int) -> str:
 
 
 async def changes(git_dir: Path, base: str, tree: str, *, max_files: int) -> list[Change]:
-    await _require_few(git_dir, base, tree, max_files)
+    most = MOST_CHANGED_BYTES >> 20
+    too_many = BundleRefused(
+        f"The work changes more than {max_files} files, or files with more than {most} MiB of names."
+    )
+    if not await _is_small_change(git_dir, base, tree, max_files):
+        raise too_many
     argv = ["diff-tree", "-r", "-z", "--raw", "--numstat", *_PLAIN_DIFF, f"{base}^{{tree}}", tree]
     io = Io(cap=max_files * BYTES_PER_PATH, max_memory=LOOK_MEMORY)
     result = await run_git(argv, git_dir, io=io, timeout=LOOK_SECONDS)
     if result.truncated:
-        raise BundleRefused(_too_many_changed(max_files))
+        raise too_many
     found = parse(result.stdout)
     sizes = await _sizes(git_dir, {one.sha for one in found if one.has_blob})
     targets = await _targets(git_dir, {one.sha for one in found if one.new_mode == SYMLINK}, sizes)
@@ -167,7 +166,7 @@ async def changes(git_dir: Path, base: str, tree: str, *, max_files: int) -> lis
     return [replace(one, target=targets.get(one.sha, "\0")) if one.new_mode == SYMLINK else one for one in sized]
 
 
-async def _require_few(git_dir: Path, base: str, tree: str, max_files: int) -> None:
+async def _is_small_change(git_dir: Path, base: str, tree: str, max_files: int) -> bool:
     """Count before we hold anything; git itself lists all that differs before it writes the first path."""
     count = Count(max_files, MOST_CHANGED_BYTES)
     argv = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", f"{base}^{{tree}}", tree]
@@ -176,14 +175,8 @@ async def _require_few(git_dir: Path, base: str, tree: str, max_files: int) -> N
     except GitFailed as error:
         if "ut of memory" not in error.words:
             raise
-        raise BundleRefused(_too_many_changed(max_files)) from None
-    if not count.is_bounded:
-        raise BundleRefused(_too_many_changed(max_files))
-
-
-def _too_many_changed(max_files: int) -> str:
-    most = MOST_CHANGED_BYTES >> 20
-    return f"The work changes more than {max_files} files, or files with more than {most} MiB of names."
+        return False
+    return count.is_bounded
 
 
 async def _targets(git_dir: Path, shas: Iterable[str], sizes: dict[str, int]) -> dict[str, str]:
@@ -191,21 +184,21 @@ async def _targets(git_dir: Path, shas: Iterable[str], sizes: dict[str, int]) ->
     short = [sha for sha in sorted(shas) if sizes.get(sha, 0) <= MAX_TARGET]
     upto = accumulate(sizes.get(sha, 0) for sha in short)
     wanted = [sha for sha, size in zip(short, upto, strict=True) if size <= BATCH_BYTES]
-    if not wanted:
-        return {}
-    io = Io(stdin="\n".join([*wanted, ""]).encode(), cap=BATCH_BYTES + len(wanted) * 128)
-    result = await run_git(["cat-file", "--batch"], git_dir, io=io, timeout=LOOK_SECONDS)
-    return dict(zip(wanted, map(decode, _contents(result.stdout)), strict=True))
+    output = await _cat_file(git_dir, "--batch", wanted, BATCH_BYTES + len(wanted) * 128)
+    return dict(zip(wanted, map(decode, _contents(output)), strict=True))
 
 
 async def _sizes(git_dir: Path, shas: Iterable[str]) -> dict[str, int]:
     wanted = sorted(shas)
-    if not wanted:
-        return {}
-    io = Io(stdin="\n".join([*wanted, ""]).encode(), cap=len(wanted) * 80 + 1024)
-    argv = ["cat-file", "--batch-check=%(objectname) %(objectsize)"]
-    rows = (await run_git(argv, git_dir, io=io, timeout=LOOK_SECONDS)).text.splitlines()
-    return {sha: int(size) for sha, size in (row.split(" ") for row in rows)}
+    output = await _cat_file(git_dir, "--batch-check=%(objectname) %(objectsize)", wanted, len(wanted) * 80 + 1024)
+    return {sha: int(size) for sha, size in (row.split(" ") for row in output.decode().splitlines())}
+
+
+async def _cat_file(git_dir: Path, batch: str, shas: Sequence[str], cap: int) -> bytes:
+    if not shas:
+        return b""
+    io = Io(stdin="".join(f"{sha}\n" for sha in shas).encode(), cap=cap)
+    return (await run_git(["cat-file", batch], git_dir, io=io, timeout=LOOK_SECONDS)).stdout
 
 
 async def blob(git_dir: Path, sha: str, max_bytes: int) -> bytes | None:
@@ -215,10 +208,9 @@ async def blob(git_dir: Path, sha: str, max_bytes: int) -> bytes | None:
 
 async def blobs(git_dir: Path, changed: Sequence[Change], max_bytes: int) -> AsyncIterator[tuple[Change, bytes]]:
     for batch in _batches([change for change in changed if change.has_blob and change.size <= max_bytes]):
-        shas = "".join(f"{change.sha}\n" for change in batch)
-        io = Io(stdin=shas.encode(), cap=sum(change.size + 128 for change in batch))
-        result = await run_git(["cat-file", "--batch"], git_dir, io=io, timeout=LOOK_SECONDS)
-        for change, content in zip(batch, _contents(result.stdout), strict=True):
+        cap = sum(change.size + 128 for change in batch)
+        output = await _cat_file(git_dir, "--batch", [change.sha for change in batch], cap)
+        for change, content in zip(batch, _contents(output), strict=True):
             yield change, content
 
 

@@ -7,7 +7,6 @@ import base64
 import contextlib
 import os
 import resource
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -244,14 +243,11 @@ async def _capture(process: asyncio.subprocess.Process, io: Io) -> tuple[bytes, 
 
 
 async def _tail(stream: asyncio.StreamReader | None) -> str:
-    parts: deque[bytes] = deque()
-    size = 0
+    held = bytearray()
     while stream is not None and (part := await stream.read(1 << 14)):
-        parts.append(part)
-        size += len(part)
-        while size - len(parts[0]) >= STDERR_BYTES:
-            size -= len(parts.popleft())
-    return b"".join(parts)[-STDERR_BYTES:].decode("utf-8", "replace")
+        held += part
+        del held[:-STDERR_BYTES]
+    return held.decode("utf-8", "replace")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -1,4 +1,4 @@
-"""One request to GitHub's API: its deadline, what may be sent again, and which of our errors an answer means."""
+"""Sends one request to GitHub's API: its deadline, when it is repeated, and which of our errors an answer means."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from bot.settings import Secret
 
 if TYPE_CHECKING:
     from githubkit import GitHub, UnauthAuthStrategy
-    from githubkit.exception import GitHubException
 
     from bot.github.client import SharedTransport
 
 T = TypeVar("T")
 
 GRAPHQL = "/graphql"
-"""The path of what is no part of the REST API; it lies beside its base address, not below."""
+"""The path of GraphQL, which is beside the REST API's base address, not below it."""
+PLAIN = "application/vnd.github+json"
 API_VERSION = "2022-11-28"
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 20.0
@@ -35,25 +35,25 @@ REPEAT_AFTER_SECONDS = (0.5, 2.0)
 LIMIT_WAIT_SECONDS = 75.0
 MAX_REDIRECTS = 3
 LARGE = 1 << 18
-"""Bytes of an answer that is not decoded on the loop."""
+"""A longer answer is decoded beside the event loop."""
 _REDIRECTS = (301, 302, 307, 308)
 _UNSENT = ("ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "ProxyError")
 
 
 @dataclass(frozen=True)
 class ApiCall:
-    """A request to make. A POST says itself when doing it twice is the same as doing it once."""
+    """A request. A POST is `repeatable` if twice has the same effect as once."""
 
     method: str
     path: str
     params: Mapping[str, str | int] | None = None
     body: Mapping[str, Any] | None = None
-    accept: str = "application/vnd.github+json"
+    accept: str = PLAIN
     repeatable: bool = False
     once: bool = False
-    """What would be added a second time, whatever the method."""
+    """Never repeated, because each request would add something, whatever the method."""
     elsewhere: bool = False
-    """The answer may be an address on another host, which is handed out and not followed."""
+    """The answer may be an address on another host, which we return instead of following it."""
 
     @property
     def may_repeat(self) -> bool:
@@ -65,16 +65,13 @@ class ApiCall:
 
 @dataclass(frozen=True)
 class ApiAnswer:
-    """What GitHub answered, read whole."""
-
     call: ApiCall
     status: int
     headers: Mapping[str, str]
     content: bytes
 
     def decode(self, shape: type[T]) -> T:
-        """The body as `shape`; anything else (a proxy's page, half a document) is GitHub being unavailable."""
-        problem = ""
+        """Decode the body; anything else than `shape` (a proxy's page, half a document) means GitHub is unavailable."""
         try:
             return msgspec.json.decode(self.content, type=shape)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -82,11 +79,11 @@ class ApiAnswer:
         raise GitHubUnavailable(f"{self.call}: the answer cannot be read ({problem}).")
 
     async def decoded(self, shape: type[T]) -> T:
-        """The same beside the loop where it is long: lists of texts that people have written have up to 40 MB."""
+        """Decode a long body beside the event loop: lists of people's texts may have 40 MB."""
         return await beside(partial(self.decode, shape), size=len(self.content), most=LARGE)
 
     def last_page(self) -> int:
-        """The number of the last page of a list, 1 when there is only one."""
+        """Return the number of a list's last page."""
         found = re.search(r'[?&]page=(\d{1,9})\b[^>]*>;\s*rel="last"', self.headers.get("link", ""))
         return int(found[1]) if found else 1
 
@@ -97,7 +94,7 @@ class ApiAnswer:
 
 @dataclass(frozen=True)
 class _Fault:
-    """No usable answer; `sent` says whether GitHub may have acted."""
+    """No usable answer; `sent` tells whether GitHub may have acted, `passing` whether another try may help."""
 
     words: str
     sent: bool
@@ -105,7 +102,7 @@ class _Fault:
 
 
 class Api:
-    """The API under one base address. Authorization is given to each call and goes to that host alone."""
+    """The API under one base address. Each call brings its authorization, which goes to that host alone."""
 
     def __init__(self, base_url: str, repeat_after: Sequence[float] = REPEAT_AFTER_SECONDS) -> None:
         self._base = base_url.rstrip("/") + "/"
@@ -114,7 +111,7 @@ class Api:
         self._github: GitHub[UnauthAuthStrategy] | None = None
 
     async def send(self, call: ApiCall, authorization: Secret | None) -> ApiAnswer:
-        """Any answer below 500 that is no rate limit; GitHubUnavailable otherwise, after the tries that are safe."""
+        """Return an answer below 500 that is no rate limit; otherwise raise GitHubUnavailable after all safe tries."""
         result = await self._follow(call, authorization)
         for pause in self.repeat_after:
             if isinstance(result, ApiAnswer) or not (result.passing and (call.may_repeat or not result.sent)):
@@ -123,8 +120,7 @@ class Api:
             result = await self._follow(call, authorization)
         if isinstance(result, _Fault):
             raise GitHubUnavailable(f"{call}: {result.words}.")
-        wait = _limit_wait(result)
-        if wait is not None:
+        if (wait := _limit_wait(result)) is not None:
             raise GitHubUnavailable(f"{call}: GitHub's rate limit was reached.", wait)
         return result
 
@@ -135,7 +131,9 @@ class Api:
 
     async def _follow(self, call: ApiCall, authorization: Secret | None) -> ApiAnswer | _Fault:
         """Follow redirects (a renamed repository) on the API's own host only."""
-        url = self._url(call)
+        url = self._base + call.path.lstrip("/")
+        if call.path == GRAPHQL and self._base.endswith("/api/v3/"):  # as GitHub Enterprise Server has it
+            url = f"{self._base.removesuffix('/v3/')}{GRAPHQL}"
         for _ in range(MAX_REDIRECTS + 1):
             result = await self._exchange(call, url, authorization)
             if isinstance(result, _Fault) or result.status not in _REDIRECTS:
@@ -147,12 +145,6 @@ class Api:
                 return _Fault("it redirects to another host, which we do not follow", sent=True, passing=False)
         return _Fault("it redirects in circles", sent=True, passing=False)
 
-    def _url(self, call: ApiCall) -> str:
-        """Joins the path: on GitHub Enterprise Server REST lies at `/api/v3` and GraphQL at `/api/graphql`."""
-        if call.path == GRAPHQL and self._base.endswith("/api/v3/"):
-            return f"{self._base.removesuffix('/v3/')}{GRAPHQL}"
-        return self._base + call.path.lstrip("/")
-
     def _is_ours(self, url: str) -> bool:
         try:
             ours, theirs = urlsplit(self._base), urlsplit(url)
@@ -161,8 +153,8 @@ class Api:
             return False
 
     async def _exchange(self, call: ApiCall, url: str, authorization: Secret | None) -> ApiAnswer | _Fault:
-        # Faults are returned and raised elsewhere: an exception raised here would carry githubkit's as its
-        # context, and with it the request and its Authorization header.
+        # We return faults and raise elsewhere: an exception raised here would carry githubkit's as its context, and
+        # with it the request and its Authorization header.
         from githubkit.exception import GitHubException, RequestFailed
 
         try:
@@ -181,7 +173,10 @@ class Api:
         except RequestFailed as failed:
             response = failed.response.raw_response
         except GitHubException as error:
-            return _fault(error)
+            cause = type(getattr(error, "exc", error)).__name__
+            if cause in _UNSENT:
+                return _Fault(f"GitHub could not be reached ({cause})", sent=False)
+            return _Fault(f"GitHub did not answer ({cause})", sent=True)
         if response.status_code >= 500:
             return _Fault(f"GitHub answered {response.status_code}", sent=True)
         return ApiAnswer(call, response.status_code, response.headers, response.content)
@@ -217,14 +212,8 @@ def _headers(call: ApiCall, authorization: Secret | None) -> dict[str, str]:
     return headers
 
 
-def _fault(error: GitHubException) -> _Fault:
-    cause = type(getattr(error, "exc", error)).__name__
-    unsent = cause in _UNSENT
-    return _Fault(f"GitHub {'could not be reached' if unsent else 'did not answer'} ({cause})", sent=not unsent)
-
-
 def _limit_wait(answer: ApiAnswer) -> float | None:
-    """Seconds to wait when the answer is a rate limit; None when it is none."""
+    """Return the seconds to wait if the answer is a rate limit, else None."""
     if answer.status not in (403, 429):
         return None
     headers = answer.headers
@@ -239,7 +228,7 @@ def _limit_wait(answer: ApiAnswer) -> float | None:
 
 
 def server_time(headers: Mapping[str, str], default: float) -> float:
-    """GitHub's own clock, from the Date header."""
+    """Read GitHub's clock from the Date header."""
     try:
         return parsedate_to_datetime(headers["date"]).timestamp()
     except (KeyError, ValueError, OverflowError):
@@ -252,20 +241,19 @@ class _Refusal(msgspec.Struct):
 
 
 def message(answer: ApiAnswer) -> str:
-    """GitHub's words of refusal in one bounded line."""
+    """Return GitHub's reason for a refusal as one bounded line."""
     try:
         refusal = msgspec.json.decode(answer.content, type=_Refusal)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return "no reason was given"
-    words = [refusal.message]
-    for error in refusal.errors[:5]:
-        words.append(error.get("message", "") if isinstance(error, dict) else error)
+    errors = [error.get("message", "") if isinstance(error, dict) else error for error in refusal.errors[:5]]
+    words = [refusal.message, *errors]
     line = "; ".join(word for word in words if isinstance(word, str) and word)
     return re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", line)[:500] or "no reason was given"
 
 
 def require(answer: ApiAnswer) -> ApiAnswer:
-    """The answer itself when it is a success, else the error that it means."""
+    """Return the answer if it is a success, else raise the error that it means."""
     if 200 <= answer.status < 300 or (answer.call.elsewhere and answer.status in _REDIRECTS):
         return answer
     if answer.status == 404:

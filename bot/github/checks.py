@@ -1,6 +1,6 @@
-"""What the checks of a commit say, whoever runs them: how they stand, what they noted, where their logs lie.
+"""Reads the checks of a commit, whoever runs them: results, annotations, where their logs are.
 
-Its statuses, the older way in which CI systems report, are told in the words of checks.
+A commit's statuses, the older way in which CI systems report, become results too.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import msgspec
 
 from bot.errors import NotFound
 from bot.github.api import ApiCall
-from bot.github.reads import MAX_PAGES, PAGE, ApiCaller, base, segment
+from bot.github.reads import PAGE, ApiCaller, base, collect, segment
 from bot.github.types import Annotation, TokenPurpose
 from bot.models import Repo
 
 FAILED = ("failure", "timed_out", "startup_failure")
-"""Conclusions that somebody has to mend; who cancelled a check, or has to act upon it, knows."""
+"""Conclusions that call for a fix; people who cancelled a check, or have to act on it, know that themselves."""
 STATUS_APP = "commit status"
 _CONCLUSIONS = {"success": "success", "failure": "failure", "error": "failure"}
 UNDECIDED = ("cancelled", "action_required", "stale")
-"""Conclusions that say neither that it passed nor that it failed."""
+"""Conclusions that mean neither passed nor failed."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class CiResult:
 
     id: int
     name: str
-    app_id: int
-    app: str
-    suite: int
     status: str
     conclusion: str | None
     url: str
+    app_id: int = 0
+    app: str = ""
+    suite: int = 0
     title: str = ""
     summary: str = ""
     text: str = ""
@@ -52,14 +52,14 @@ class CiResult:
 
 @dataclass(frozen=True)
 class WorkflowRun:
-    """Of GitHub Actions; its checks are one suite."""
+    """A run of a workflow of GitHub Actions; its checks are one suite."""
 
     id: int
     suite: int
     attempt: int
     status: str
     workflow: int = 0
-    """The file that it is a run of, by number."""
+    """The number of the workflow's file."""
 
     @property
     def ended(self) -> bool:
@@ -68,7 +68,7 @@ class WorkflowRun:
 
 @dataclass(frozen=True)
 class CiJob:
-    """Of a workflow's run; its check run shows the same."""
+    """A job of a workflow's run; its check run shows the same."""
 
     id: int
     check_id: int
@@ -106,12 +106,12 @@ class _Run(msgspec.Struct):
         return CiResult(
             id=self.id,
             name=self.name,
-            app_id=app.id,
-            app=app.slug or "",
-            suite=suite.id,
             status=self.status,
             conclusion=self.conclusion,
             url=self.html_url or "",
+            app_id=app.id,
+            app=app.slug or "",
+            suite=suite.id,
             title=output.title or "",
             summary=output.summary or "",
             text=output.text or "",
@@ -176,20 +176,14 @@ class _Comparison(msgspec.Struct):
 
 
 async def of_commit(caller: ApiCaller, repo: Repo, sha: str) -> list[CiResult]:
-    """The latest run of each check, as far as a bounded number of pages goes."""
-    found: list[CiResult] = []
-    for page in range(1, MAX_PAGES + 1):
-        params: dict[str, str | int] = {"per_page": PAGE, "page": page, "filter": "latest"}
-        call = ApiCall("GET", f"{base(repo)}/commits/{segment(sha)}/check-runs", params)
-        runs = (await (await caller.call(call, TokenPurpose.CHECKS, repo.id)).decoded(_Runs)).check_runs
-        found += [one.result() for one in runs]
-        if len(runs) < PAGE:
-            break
-    return found
+    """List the latest run of each check."""
+    call = ApiCall("GET", f"{base(repo)}/commits/{segment(sha)}/check-runs", {"filter": "latest"})
+    runs = await collect(caller, call, TokenPurpose.CHECKS, repo, _Runs, lambda page: page.check_runs)
+    return [one.result() for one in runs]
 
 
 async def annotations_of(caller: ApiCaller, repo: Repo, check_id: int) -> list[Annotation]:
-    """The first hundred."""
+    """List the first hundred annotations."""
     call = ApiCall("GET", f"{base(repo)}/check-runs/{check_id}/annotations", {"per_page": PAGE})
     listed = await (await caller.call(call, TokenPurpose.CHECKS, repo.id)).decoded(list[_Annotation])
     return [
@@ -201,7 +195,7 @@ async def annotations_of(caller: ApiCaller, repo: Repo, check_id: int) -> list[A
 
 
 async def merge_base(caller: ApiCaller, repo: Repo, branch: str, sha: str) -> str | None:
-    """Where the commit parted from the branch; None where they have nothing in common, or one is gone."""
+    """Return where the commit left the branch; None if they have nothing in common, or one is gone."""
     where = f"{base(repo)}/compare/{segment(branch)}...{segment(sha)}"
     try:
         answer = await caller.call(ApiCall("GET", where, {"per_page": 1}), TokenPurpose.READ_REPOSITORY, repo.id)
@@ -211,7 +205,7 @@ async def merge_base(caller: ApiCaller, repo: Repo, branch: str, sha: str) -> st
 
 
 async def workflow_runs(caller: ApiCaller, repo: Repo, sha: str) -> list[WorkflowRun]:
-    """Of a commit, the newest hundred. GitHubRefused where the App may not read Actions."""
+    """List the newest hundred runs of a commit. Raise GitHubRefused if the App may not read Actions."""
     call = ApiCall("GET", f"{base(repo)}/actions/runs", {"head_sha": sha, "per_page": PAGE})
     listed = (await caller.call(call, TokenPurpose.ACTIONS, repo.id)).decode(_WorkflowRuns)
     return [one.run() for one in listed.workflow_runs]
@@ -223,21 +217,16 @@ async def workflow_run(caller: ApiCaller, repo: Repo, run_id: int) -> WorkflowRu
 
 
 async def jobs(caller: ApiCaller, repo: Repo, runs: Sequence[WorkflowRun]) -> list[CiJob]:
-    """The last attempt at each, of all these runs; a matrix alone may have hundreds."""
-    found: list[CiJob] = []
+    """List the last attempt at each job of these runs; a matrix alone may have hundreds."""
+    found: list[_Job] = []
     for run in runs:
-        for page in range(1, MAX_PAGES + 1):
-            params: dict[str, str | int] = {"filter": "latest", "per_page": PAGE, "page": page}
-            call = ApiCall("GET", f"{base(repo)}/actions/runs/{run.id}/jobs", params)
-            listed = (await (await caller.call(call, TokenPurpose.ACTIONS, repo.id)).decoded(_Jobs)).jobs
-            found += [one.job() for one in listed]
-            if len(listed) < PAGE:
-                break
-    return found
+        call = ApiCall("GET", f"{base(repo)}/actions/runs/{run.id}/jobs", {"filter": "latest"})
+        found += await collect(caller, call, TokenPurpose.ACTIONS, repo, _Jobs, lambda page: page.jobs)
+    return [one.job() for one in found]
 
 
 async def log_address(caller: ApiCaller, repo: Repo, job_id: int) -> str:
-    """A signed address on another host, good for a minute; GitHubRefused where there is no log, or no more."""
+    """Return a signed address on another host, good for a minute. Raise GitHubRefused if there is no log (any more)."""
     call = ApiCall("GET", f"{base(repo)}/actions/jobs/{job_id}/logs", elsewhere=True)
     return (await caller.call(call, TokenPurpose.ACTIONS, repo.id)).headers.get("location", "")
 
@@ -249,13 +238,11 @@ class _Status(msgspec.Struct):
     target_url: str | None = None
 
     def result(self) -> CiResult:
-        """Belongs to no App and no suite: whoever may push may set one, and it has neither a log nor annotations."""
+        """Return a result without App, suite, log and annotations: everybody who may push may set a status."""
         return CiResult(
             id=0,
             name=self.context,
-            app_id=0,
             app=STATUS_APP,
-            suite=0,
             status="in_progress" if self.state == "pending" else "completed",
             conclusion=_CONCLUSIONS.get(self.state),
             url=self.target_url or "",
@@ -269,12 +256,7 @@ class _Combined(msgspec.Struct):
 
 
 async def statuses(caller: ApiCaller, repo: Repo, sha: str) -> list[CiResult]:
-    """The latest of each context; GitHubRefused where the App may not read them."""
-    found: list[CiResult] = []
-    for page in range(1, MAX_PAGES + 1):
-        call = ApiCall("GET", f"{base(repo)}/commits/{segment(sha)}/status", {"per_page": PAGE, "page": page})
-        listed = (await caller.call(call, TokenPurpose.STATUSES, repo.id)).decode(_Combined).statuses
-        found += [one.result() for one in listed]
-        if len(listed) < PAGE:
-            break
-    return found
+    """List the latest status of each context. Raise GitHubRefused if the App may not read them."""
+    call = ApiCall("GET", f"{base(repo)}/commits/{segment(sha)}/status")
+    found = await collect(caller, call, TokenPurpose.STATUSES, repo, _Combined, lambda page: page.statuses)
+    return [one.result() for one in found]

@@ -1,4 +1,4 @@
-"""GitHub's API for the App and for one installation, over a transport that keeps our time limits."""
+"""GitHub's API for the App and for each installation, over a transport that keeps connections open."""
 
 from __future__ import annotations
 
@@ -26,30 +26,26 @@ from bot.settings import GitHubSettings, Secret
 
 Way = Callable[[], Coroutine[Any, Any, ApiAnswer]]
 
+MAX_ANSWER_BYTES = 40 << 20  # 100 comments of 65,536 characters, each escaped as JSON, are 39 MB
+DEFAULT_WAIT = 75  # GitHub asks for at least a minute when it names no time
 ASKED_FOR_THE_BOT = 3
 PATIENCE_SECONDS = 0.3
-"""With one installation: everybody's commands wait until the bot's account is known."""
-
-
-def _ignore(_: str) -> None:
-    return
+"""The time for one installation before we also ask the next: all commands wait until we know the bot's account."""
 
 
 class GitHubApp:
-    """One per process. `on_secret` hears of every token before its first use, `on_retired` once it is dead."""
+    """One per process. `on_secret` hears of every token before its first use, `on_retired` after its end."""
 
     def __init__(
         self,
         settings: GitHubSettings,
         *,
         clock: Clock = time.time,
-        on_secret: Callable[[str], None] = _ignore,
-        on_retired: Callable[[str], None] = _ignore,
+        on_secret: Callable[[str], None] = lambda _: None,
+        on_retired: Callable[[str], None] = lambda _: None,
         repeat_after: Sequence[float] = REPEAT_AFTER_SECONDS,
     ) -> None:
-        self._clock = clock
-        self._on_secret = on_secret
-        self._on_retired = on_retired
+        self._clock, self._on_secret, self._on_retired = clock, on_secret, on_retired
         self._api = Api(settings.api_url, repeat_after)
         self._noreply_host = f"users.noreply.{urlsplit(settings.url).hostname}"
         self.attachments = Attachments(settings.url)
@@ -60,7 +56,7 @@ class GitHubApp:
         self._asking = asyncio.Lock()
 
     async def identity(self) -> AppIdentity:
-        """Asked once."""
+        """Return who we are; only the first call asks GitHub."""
         async with self._asking:
             if self._identity is None:
                 app = await self._app()
@@ -71,11 +67,11 @@ class GitHubApp:
         return require(await self.call(ApiCall("GET", "/app"))).decode(wire.AppJson)
 
     async def registration(self) -> Registration:
-        """Asks what the App may do and hears of."""
+        """Ask for the App's permissions and events."""
         return (await self._app()).registration()
 
     async def _bot(self, slug: str) -> wire.UserJson:
-        """The bot's account is public, but asking for it takes an installation's token or nobody's: not the App's."""
+        """Ask for the bot's account with an installation's token or without any; GitHub refuses the App's JWT."""
         call = ApiCall("GET", f"/users/{quote(slug, safe='')}%5Bbot%5D")
         listed = require(await self.call(ApiCall("GET", "/app/installations", {"per_page": PAGE})))
         active = [one.id for one in listed.decode(list[wire.InstallationJson]) if one.suspended_at is None]
@@ -88,19 +84,18 @@ class GitHubApp:
         return require(await self._api.send(call, None))
 
     async def clock_skew(self) -> float:
-        """Seconds by which GitHub's clock is ahead of ours."""
+        """Return the seconds by which GitHub's clock is ahead of ours."""
         answer = await self.call(ApiCall("GET", "/app"))
         return server_time(answer.headers, self._clock()) - self._clock()
 
     async def hook(self) -> Hook:
-        """Where GitHub sends the App's webhooks; its address is empty where there is none."""
+        """Return the App's webhook, with an empty address if there is none."""
         try:
             return require(await self.call(ApiCall("GET", "/app/hook/config"))).decode(wire.HookJson).hook()
         except NotFound:
             return Hook("", "")
 
     async def installations(self) -> list[InstallationView]:
-        """Lists all of them, in pages of a bounded number."""
         found: list[InstallationView] = []
         for page in range(1, MAX_PAGES + 1):
             call = ApiCall("GET", "/app/installations", {"per_page": PAGE, "page": page})
@@ -111,12 +106,12 @@ class GitHubApp:
         return found
 
     async def installed(self, installation_id: InstallationId) -> InstallationView:
-        """NotFound when it is no more."""
+        """Raise NotFound if it is gone."""
         answer = require(await self.call(ApiCall("GET", f"/app/installations/{installation_id}")))
         return answer.decode(wire.InstallationJson).view()
 
     async def installed_on(self, full_name: str) -> InstallationView | None:
-        """The installation that covers a repository; None where there is none, or nothing of the repository is seen."""
+        """Return the active installation that covers a repository, if we can see the repository."""
         owner, _, name = full_name.partition("/")
         call = ApiCall("GET", f"/repos/{segment(owner)}/{segment(name)}/installation")
         try:
@@ -134,25 +129,22 @@ class GitHubApp:
         return self._installations[installation_id]
 
     async def call(self, call: ApiCall) -> ApiAnswer:
-        """Calls as the App itself; a refusal because our clock is wrong is healed once, by GitHub's clock."""
+        """Call as the App itself; after a refusal because of our clock, try once more by GitHub's."""
         answer = await self._api.send(call, self._signer.authorization())
         if answer.status == 401 and self._signer.learn(answer):
             answer = await self._api.send(call, self._signer.authorization())
         return _recognised(answer)
 
     async def deliveries(self, cursor: str | None = None, *, status: str | None = None) -> DeliveryPage:
-        """A page of the App's delivery log, newest first."""
-        params: dict[str, str | int] = {"per_page": 100}
-        if cursor is not None:
-            params["cursor"] = cursor
-        if status is not None:
-            params["status"] = status
+        """Return a page of the App's delivery log, newest first."""
+        narrowed = {key: value for key, value in (("cursor", cursor), ("status", status)) if value is not None}
+        params: dict[str, str | int] = {"per_page": 100, **narrowed}
         answer = require(await self.call(ApiCall("GET", "/app/hook/deliveries", params)))
         items = tuple(one.delivery() for one in await answer.decoded(list[wire.DeliveryJson]))
         return DeliveryPage(items, answer.next_cursor())
 
     async def delivery_payload(self, delivery_id: int) -> bytes:
-        """The JSON that was, or should have been, delivered; trusted for the connection that it came over."""
+        """Return the JSON that was, or should have been, delivered; we trust the connection instead of a signature."""
         answer = require(await self.call(ApiCall("GET", f"/app/hook/deliveries/{delivery_id}")))
         return bytes((await answer.decoded(wire.DeliveryDetail)).request.payload)
 
@@ -163,23 +155,21 @@ class GitHubApp:
 
 
 class InstallationClient(Reads):
-    """One account's installation: its tokens, and calls made with them."""
+    """One account's installation: its tokens, and calls with them."""
 
     def __init__(self, installation_id: InstallationId, api: Api, tokens: Tokens) -> None:
-        self.id = installation_id
-        self._api = api
-        self._tokens = tokens
+        self.id, self._api, self._tokens = installation_id, api, tokens
 
     async def token(self, purpose: TokenPurpose, repo: RepoId | None, *, fresh: bool = False) -> Secret:
-        """Scoped to the repository and to what the purpose needs; `fresh` lives its full time from now."""
+        """Return a token for the repository and the purpose only; a `fresh` one has its full life from now."""
         return await self._tokens.get(purpose, repo, fresh=fresh)
 
     async def call(self, call: ApiCall, purpose: TokenPurpose, repo: RepoId | None) -> ApiAnswer:
-        """A success, or the error that the answer means; a dead token is replaced once."""
+        """Call, and raise the error that the answer means; replace a dead token once."""
         answer, token = await self._send(call, purpose, repo)
-        if answer.status == 401:  # it was not acted upon: sending again is safe for every method
+        if answer.status == 401:  # GitHub did nothing, so every method may be repeated
             self._tokens.discard(purpose, repo, token)
-            # The new token is kept, whatever comes of it: it may have to become a few seconds old before it is known.
+            # Keep the new token even if it fails too: GitHub may need a few seconds to know it.
             answer, _ = await self._send(call, purpose, repo)
         for pause in self._api.repeat_after:
             if answer.status != 401:
@@ -200,8 +190,8 @@ def _recognised(answer: ApiAnswer) -> ApiAnswer:
 
 
 async def _first_answer(ways: Sequence[Way], patience: float) -> ApiAnswer:
-    """Asks in the next way when one has failed, or none has answered for so long, so that a silent one keeps nobody
-    waiting. The first answer counts, and without any the last error. There is at least one way."""
+    """Try the next way after a failure or after `patience`, so that a silent one does not make everybody wait. Return
+    the first answer, or raise the last error. There is at least one way."""
     running: set[asyncio.Task[ApiAnswer]] = set()
     left = list(ways)
     error: BaseException | None = None
@@ -209,8 +199,8 @@ async def _first_answer(ways: Sequence[Way], patience: float) -> ApiAnswer:
         while left or running:
             if left:
                 running.add(asyncio.create_task(left.pop(0)()))
-            wait = asyncio.wait(running, timeout=patience if left else None, return_when=asyncio.FIRST_COMPLETED)
-            done, running = await wait
+            limit = patience if left else None
+            done, running = await asyncio.wait(running, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
             for one in done:
                 if (error := one.exception()) is None:
                     return one.result()
@@ -222,18 +212,14 @@ async def _first_answer(ways: Sequence[Way], patience: float) -> ApiAnswer:
     raise error
 
 
-MAX_ANSWER_BYTES = 40 << 20  # 100 comments of 65,536 characters, each escaped as JSON, are 39 MB
-DEFAULT_WAIT = 75  # GitHub asks for at least a minute when it names no time
-
-
 @lru_cache(maxsize=1)
 def ssl_context() -> ssl.SSLContext:
-    """Building one costs 20 ms and 800 KB, so it is built once a process."""
+    """Make one per process, because each costs 20 ms and 800 KB."""
     return ssl.create_default_context()
 
 
 def environment_proxy(url: str) -> str | None:
-    """The operator's HTTP(S)_PROXY for an address: httpx looks at it only without a transport of our own."""
+    """Return the operator's HTTP(S)_PROXY for an address, which httpx ignores because of our transport."""
     parts = urlsplit(url)
     if not parts.hostname or proxy_bypass(parts.hostname):
         return None
@@ -242,7 +228,7 @@ def environment_proxy(url: str) -> str | None:
 
 
 class SharedTransport(httpx.AsyncBaseTransport):
-    """Outlives the clients that githubkit makes for every request, so that connections are kept alive."""
+    """Outlives the clients that githubkit makes for every request, so that connections stay open."""
 
     def __init__(self, proxy: str | None = None) -> None:
         self._inner = httpx.AsyncHTTPTransport(verify=ssl_context(), proxy=proxy)
@@ -258,17 +244,17 @@ class SharedTransport(httpx.AsyncBaseTransport):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """A client that closes leaves the pool open."""
+        """Leave the pool open when a client closes."""
 
     async def aclose(self) -> None:
-        """A client that closes leaves the pool open."""
+        """Leave the pool open when a client closes."""
 
     async def shut(self) -> None:
         await self._inner.aclose()
 
 
 class _Bounded(httpx.AsyncByteStream):
-    """Ends a body that no answer of GitHub's can have."""
+    """Stops a body that is longer than any answer of GitHub."""
 
     def __init__(self, inner: httpx.AsyncByteStream) -> None:
         self._inner = inner
@@ -286,10 +272,14 @@ class _Bounded(httpx.AsyncByteStream):
 
 
 def _tame(headers: httpx.Headers) -> None:
-    """githubkit turns these into numbers without a check; a proxy in between may send anything."""
+    """Correct headers that githubkit reads as numbers without a check; a proxy in between may send anything."""
     wait = headers.get("retry-after")
     if wait is not None and not _is_number(wait):
-        headers["retry-after"] = str(_seconds_until(wait))
+        try:
+            seconds = max(0, round(parsedate_to_datetime(wait).timestamp() - time.time()))
+        except (ValueError, OverflowError):
+            seconds = DEFAULT_WAIT
+        headers["retry-after"] = str(seconds)
     reset = headers.get("x-ratelimit-reset")
     if reset is not None and not _is_number(reset):
         del headers["x-ratelimit-reset"]
@@ -297,10 +287,3 @@ def _tame(headers: httpx.Headers) -> None:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 10
-
-
-def _seconds_until(date: str) -> int:
-    try:
-        return max(0, round(parsedate_to_datetime(date).timestamp() - time.time()))
-    except (ValueError, OverflowError):
-        return DEFAULT_WAIT

@@ -1,12 +1,11 @@
-"""Fetches what GitHub keeps on other hosts, which are shown no credential of ours: images that people attached to their
-texts, from GitHub's own hosts alone, and the logs of jobs."""
+"""Fetches what GitHub keeps on other hosts, without any credential: images that people attached to their texts, from
+GitHub's own hosts alone, and the logs of jobs."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import re
-from collections import deque
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
@@ -24,23 +23,24 @@ RESOLVE_SECONDS = 10.0
 MAX_REDIRECTS = 3
 MOST_LOG_BYTES = 256 << 20
 KEPT_BYTES = 256 << 10
-"""Of a log's end, where it says why it failed; more would not fit into what the agent reads."""
+"""The end of a log tells why it failed; the agent has no room for more."""
 _REDIRECTS = (301, 302, 303, 307, 308)
 _PUBLIC = "github.com"
 _PUBLIC_API = "api.github.com"
 _STORES = ("private-user-images.githubusercontent.com", "user-images.githubusercontent.com")
-"""Where github.com keeps what people upload; the page links to the first by signatures that last some minutes."""
+"""Hosts of github.com's uploads; a page links to the first with signatures that are good for some minutes."""
 _PATHS = ("/user-attachments/assets/", "/storage/user/", "/media/")
-"""On GitHub's own host, what leads to an upload and to nothing else."""
+"""Paths on GitHub's own host that lead only to uploads."""
+_TAG = re.compile(r"""<img\b(?:[^<>"']|"[^"]{0,4000}+"|'[^']{0,4000}+'){1,2000}+>""", re.IGNORECASE)
+"""We parse only these tags, because unclosed marks take the parser the square of their number."""
 
 
 class _Storage:
-    """Hosts to which GitHub leads us. Nothing is fetched from an address that is not public, unless the operator has
-    named the host; behind a proxy, names are not ours to resolve."""
+    """Hosts to which GitHub leads us. We fetch only from public addresses and from hosts that the operator named.
+    Behind a proxy we resolve no names."""
 
     def __init__(self, resolve: Resolve, seconds: float) -> None:
-        self._resolve = resolve
-        self._seconds = seconds
+        self._resolve, self._seconds = resolve, seconds
         self._client: httpx.AsyncClient | None = None
 
     async def close(self) -> None:
@@ -78,7 +78,7 @@ class Attachments(_Storage):
         self._stores = _STORES if found.hostname == _PUBLIC else (f"media.{found.hostname}",)
 
     def is_own(self, url: str) -> bool:
-        """GitHub itself keeps it; an address with a user, or of another port or scheme, is not GitHub's."""
+        """Decide whether GitHub itself has it; an address with a user, another port or scheme is not GitHub's."""
         try:
             parts = urlsplit(url)
             where = (parts.scheme, parts.hostname, parts.port)
@@ -91,7 +91,7 @@ class Attachments(_Storage):
         return parts.scheme == "https" and parts.port in (None, 443) and parts.hostname in self._stores
 
     async def fetch(self, url: str, max_bytes: int) -> bytes:
-        """The whole of it; GitHubRefused for what may not be fetched or is too large, GitHubUnavailable else."""
+        """Return the whole image. Raise GitHubRefused if it is not allowed or too large, else GitHubUnavailable."""
         try:
             async with asyncio.timeout(IMAGE_SECONDS):
                 for _ in range(MAX_REDIRECTS + 1):
@@ -115,7 +115,7 @@ class Attachments(_Storage):
         await self._check_host(str(parts.hostname), "an image")
 
     async def _get(self, url: str, max_bytes: int) -> bytes | str:
-        """Returns the content, or where it lies. No exception of the client leaves: it holds the signed address."""
+        """Return the content, or its next address. No exception of the client leaves: it has the signed address."""
         import httpx
 
         try:
@@ -123,7 +123,12 @@ class Attachments(_Storage):
                 if response.status_code in _REDIRECTS:
                     return str(response.headers.get("location", ""))
                 if response.status_code == 200:
-                    return await _bounded(response, max_bytes)
+                    found = bytearray()
+                    async for block in response.aiter_bytes():
+                        found += block
+                        if len(found) > max_bytes:
+                            raise GitHubRefused(413, f"an image is larger than {max_bytes >> 20} MiB")
+                    return bytes(found)
                 status = response.status_code
         except (httpx.HTTPError, httpx.InvalidURL):
             status = 599
@@ -132,21 +137,8 @@ class Attachments(_Storage):
         raise GitHubRefused(status, f"an image could not be fetched (GitHub answered {status})")
 
 
-async def _bounded(response: httpx.Response, max_bytes: int) -> bytes:
-    found = bytearray()
-    async for block in response.aiter_bytes():
-        found += block
-        if len(found) > max_bytes:
-            raise GitHubRefused(413, f"an image is larger than {max_bytes >> 20} MiB")
-    return bytes(found)
-
-
-_TAG = re.compile(r"""<img\b(?:[^<>"']|"[^"]{0,4000}+"|'[^']{0,4000}+'){1,2000}+>""", re.IGNORECASE)
-"""Nothing else is read: marks that never close take the parser of a page the square of their number."""
-
-
 def images(html: str) -> list[str]:
-    """The addresses of the images in a text as GitHub renders it, in their order."""
+    """List the addresses of images in a text as GitHub renders it, in their order."""
     reader = _Images()
     for tag in _TAG.finditer(html):
         reader.feed(tag[0])
@@ -165,13 +157,13 @@ class _Images(HTMLParser):
 
 @dataclass(frozen=True)
 class LogTail:
-    """The end of a log, or of as much of it as could be read."""
+    """The end of a log, or of the part that we could read."""
 
     text: str
     read: int
-    """Bytes that were read in all."""
+    """Bytes of that part."""
     whole: bool
-    """Whether its end was reached."""
+    """We reached the end."""
 
     @property
     def cut(self) -> bool:
@@ -179,8 +171,8 @@ class LogTail:
 
 
 class JobLogs(_Storage):
-    """The logs of one GitHub. What its API redirects to is fetched, from github.com's only at a public address; a
-    server of one's own may keep its logs beside itself."""
+    """The logs of one GitHub, wherever its API redirects. With github.com, that must be a public address; another
+    server may keep its logs in its own network."""
 
     def __init__(self, api_url: str, *, resolve: Resolve = resolve_host) -> None:
         super().__init__(resolve, LOG_SECONDS)
@@ -188,22 +180,29 @@ class JobLogs(_Storage):
         self._scheme, self._host = found.scheme, found.hostname
 
     async def tail(self, url: str) -> LogTail:
-        """GitHubRefused for what may not be fetched or is not there, GitHubUnavailable else."""
+        """Return a log's end. Raise GitHubRefused if it is not allowed or missing, else GitHubUnavailable."""
+        import httpx
+
         await self._check(url)
-        blocks: deque[bytes] = deque()
-        sizes = [0, 0]
-        whole, status = False, 200
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LOG_SECONDS):
-                whole, status = await self._read(url, blocks, sizes)
-        if status >= 500 or not (whole or sizes[0]):
+        held, read, whole, status = bytearray(), 0, False, 200
+        # No exception of the client leaves: it has the address.
+        with contextlib.suppress(TimeoutError, httpx.HTTPError, httpx.InvalidURL):
+            async with asyncio.timeout(LOG_SECONDS), self._http().stream("GET", url) as response:
+                if (status := response.status_code) == 200:
+                    async for block in response.aiter_bytes():
+                        held += block
+                        del held[:-KEPT_BYTES]
+                        if (read := read + len(block)) > MOST_LOG_BYTES:
+                            break
+                    else:
+                        whole = True
+        if status >= 500 or (status == 200 and not (whole or read)):
             raise GitHubUnavailable("the log of a job could not be fetched")
         if status != 200:
             raise GitHubRefused(status, f"the log of a job could not be fetched ({status})")
-        kept = b"".join(blocks)[-KEPT_BYTES:]
-        if sizes[0] > KEPT_BYTES:  # half a line may be half a secret, which nobody would know
-            kept = kept[kept.find(b"\n") + 1 :]
-        return LogTail(kept.decode("utf-8", "replace"), sizes[0], whole)
+        if read > KEPT_BYTES:  # half a line may be half a secret, which nobody would recognise
+            del held[: held.find(b"\n") + 1]
+        return LogTail(held.decode("utf-8", "replace"), read, whole)
 
     async def _check(self, url: str) -> None:
         from bot.github.client import environment_proxy
@@ -218,28 +217,3 @@ class JobLogs(_Storage):
         if self._host != _PUBLIC_API or environment_proxy(url):
             return
         await self._check_host(host, "a job's log")
-
-    async def _read(self, url: str, blocks: deque[bytes], sizes: list[int]) -> tuple[bool, int]:
-        """Returns whether the end was reached, and the status. No exception of the client leaves, for its address."""
-        import httpx
-
-        try:
-            async with self._http().stream("GET", url) as response:
-                if response.status_code != 200:
-                    return True, response.status_code
-                async for block in response.aiter_bytes():
-                    _keep(block, blocks, sizes)
-                    if sizes[0] > MOST_LOG_BYTES:
-                        return False, 200
-                return True, 200
-        except (httpx.HTTPError, httpx.InvalidURL):
-            return False, 200 if sizes[0] else 599
-
-
-def _keep(block: bytes, blocks: deque[bytes], sizes: list[int]) -> None:
-    """Keeps the newest, in little more than what is kept in the end."""
-    blocks.append(block)
-    sizes[0] += len(block)
-    sizes[1] += len(block)
-    while sizes[1] - len(blocks[0]) >= KEPT_BYTES:
-        sizes[1] -= len(blocks.popleft())

@@ -1,11 +1,12 @@
-"""What we ask GitHub about a repository and its threads. Lists are read in pages of a bounded number."""
+"""Reads a repository and its threads. Lists are read page by page, up to `MAX_PAGES`."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import AsyncIterator
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from typing import Protocol, TypeVar
 from urllib.parse import quote
 
 from bot.errors import GitHubRefused, GitHubUnavailable, NotFound
@@ -14,6 +15,8 @@ from bot.github.api import ApiAnswer, ApiCall
 from bot.github.types import Comment, Issue, MadeCommit, OwnCheckRun, Pull, RepoView, TokenPurpose
 from bot.models import Permission, Repo, RepoId
 
+T = TypeVar("T")
+Page = TypeVar("Page")
 FULL = "application/vnd.github.full+json"
 DIFF = "application/vnd.github.diff"
 PAGE = 100
@@ -21,8 +24,6 @@ MAX_PAGES = 10
 
 
 class ApiCaller(Protocol):
-    """What reads and writes need of an installation."""
-
     async def call(self, call: ApiCall, purpose: TokenPurpose, repo: RepoId | None) -> ApiAnswer: ...
 
 
@@ -31,14 +32,37 @@ def base(repo: Repo) -> str:
 
 
 def segment(text: str) -> str:
-    """One path segment; a name that would climb in the path cannot be a real one."""
+    """Quote one segment of a path, and refuse a name that would climb in the path."""
     if text in ("", ".", ".."):
         raise NotFound("there is nothing of an empty name.")
     return quote(text, safe="")
 
 
+def segments(path: str) -> str:
+    return "/".join(segment(part) for part in path.split("/"))
+
+
+async def collect(
+    caller: ApiCaller,
+    call: ApiCall,
+    purpose: TokenPurpose,
+    repo: Repo,
+    page: type[Page],
+    rows: Callable[[Page], list[T]],
+) -> list[T]:
+    """Read a list page by page."""
+    found: list[T] = []
+    for number in range(1, MAX_PAGES + 1):
+        numbered = replace(call, params={**(call.params or {}), "per_page": PAGE, "page": number})
+        listed = rows(await (await caller.call(numbered, purpose, repo.id)).decoded(page))
+        found += listed
+        if len(listed) < PAGE:
+            break
+    return found
+
+
 def carries(body: str, marker: str) -> bool:
-    """Says whether the body's first line begins with the marker, and not with a longer word (turn=1, turn=10)."""
+    """Decide whether the body's first line begins with the marker, and not with a longer word (turn=1, turn=10)."""
     rest = body.removeprefix("\ufeff").lstrip()
     if not rest.startswith(marker):
         return False
@@ -46,21 +70,26 @@ def carries(body: str, marker: str) -> bool:
 
 
 class Reads:
-    """Mixed into an installation."""
+    """The reading half of an installation, which brings `call`."""
 
     async def call(self, call: ApiCall, purpose: TokenPurpose, repo: RepoId | None) -> ApiAnswer:
-        raise AssertionError("an installation brings its own")
+        raise NotImplementedError
 
     async def permission(self, repo: Repo, login: str) -> tuple[int, Permission]:
-        """The id and the right of the account that has the login now; NotFound when GitHub knows no such user."""
+        """Return the id and permission of the account that has the login now. Raise NotFound for an unknown user.
+
+        The role's name counts if it is one of GitHub's; a custom role counts as the permission that it is based on.
+        """
         path = f"{base(repo)}/collaborators/{segment(login)}/permission"
         answer = await self.call(ApiCall("GET", path), TokenPurpose.METADATA, repo.id)
         found = await answer.decoded(wire.Collaborator)
-        return found.user.id, _permission(found)
+        legacy, role = _known(found.permission), _known(found.role_name)
+        custom = role is Permission.NONE or role.may_write != legacy.may_write
+        return found.user.id, legacy if custom else role
 
     async def owns(self, organisation: str, login: str, user_id: int) -> bool:
-        """Says whether the person, who may have given the login up, is an owner of the organisation. GitHubRefused
-        where the App may not read its members."""
+        """Decide whether the person, who may have given up the login, is an owner of the organisation. Raise
+        GitHubRefused if the App may not read its members."""
         call = ApiCall("GET", f"/orgs/{segment(organisation)}/memberships/{segment(login)}")
         try:
             found = (await self.call(call, TokenPurpose.MEMBERS, None)).decode(wire.MembershipJson)
@@ -83,32 +112,33 @@ class Reads:
         return (await self.call(call, TokenPurpose.THREAD, repo.id)).decode(wire.CommentJson).comment()
 
     async def comments(self, repo: Repo, number: int, limit: int) -> list[Comment]:
-        """The newest `limit` comments, oldest of them first."""
+        """List the newest `limit` comments, oldest first."""
         found: list[Comment] = []
-        async for page in self._newest_pages(repo, number):
+        async for page in self._newest_pages(repo, number, of="issues"):
             found[:0] = page
             if len(found) >= limit:
                 break
         return found[max(0, len(found) - limit) :] if limit > 0 else []
 
     async def find_comment(self, repo: Repo, number: int, marker: str, author_id: int) -> tuple[int, str] | None:
-        """Our comment with the marker on its first line, looked for from the newest backwards."""
-        async for page in self._newest_pages(repo, number):
-            for comment in reversed(page):
-                if comment.author.id == author_id and carries(comment.body, marker):
-                    return comment.id, comment.body
-        return None
+        """Find our newest comment with the marker on its first line, and return its id and body."""
+        found = await self._find(repo, number, marker, author_id, of="issues")
+        return (found.id, found.body) if found else None
 
     async def find_review_reply(self, repo: Repo, number: int, marker: str, author_id: int) -> int | None:
-        """Our reply with the marker on its first line, in whatever discussion of the diff, newest pages first."""
-        async for page in self._newest_pages(repo, number, of="pulls"):
+        """Find our newest reply with the marker on its first line, in any discussion of the diff."""
+        found = await self._find(repo, number, marker, author_id, of="pulls")
+        return found.id if found else None
+
+    async def _find(self, repo: Repo, number: int, marker: str, author_id: int, *, of: str) -> Comment | None:
+        async for page in self._newest_pages(repo, number, of):
             for comment in reversed(page):
                 if comment.author.id == author_id and carries(comment.body, marker):
-                    return comment.id
+                    return comment
         return None
 
-    async def _newest_pages(self, repo: Repo, number: int, of: str = "issues") -> AsyncIterator[list[Comment]]:
-        """GitHub lists a thread's comments oldest first and cannot be asked otherwise: begin at the last page."""
+    async def _newest_pages(self, repo: Repo, number: int, of: str) -> AsyncIterator[list[Comment]]:
+        """Yield pages from the last one, because GitHub can list a thread's comments only oldest first."""
         first = await self._comment_page(repo, number, 1, of)
         last = first.last_page()
         for page in range(last, max(1, last - MAX_PAGES), -1):
@@ -120,10 +150,9 @@ class Reads:
         return await self.call(ApiCall("GET", path, params, accept=FULL), TokenPurpose.THREAD, repo.id)
 
     async def file(self, repo: Repo, path: str, ref: str) -> bytes | None:
-        """A file's content at a ref; None when no file is there. GitHub gives up to 1 MB this way."""
+        """Return a file's content at a ref; None if no file is there. GitHub gives up to 1 MB this way."""
         try:
-            where = "/".join(segment(part) for part in path.split("/"))
-            call = ApiCall("GET", f"{base(repo)}/contents/{where}", {"ref": ref})
+            call = ApiCall("GET", f"{base(repo)}/contents/{segments(path)}", {"ref": ref})
             answer = await self.call(call, TokenPurpose.READ_REPOSITORY, repo.id)
         except NotFound:
             return None
@@ -133,8 +162,7 @@ class Reads:
 
     async def branch_sha(self, repo: Repo, branch: str) -> str | None:
         try:
-            where = "/".join(segment(part) for part in branch.split("/"))
-            call = ApiCall("GET", f"{base(repo)}/git/ref/heads/{where}")
+            call = ApiCall("GET", f"{base(repo)}/git/ref/heads/{segments(branch)}")
             answer = await self.call(call, TokenPurpose.READ_REPOSITORY, repo.id)
         except NotFound:
             return None
@@ -145,33 +173,29 @@ class Reads:
         return answer.decode(wire.Ref).object.sha
 
     async def is_protected(self, repo: Repo, branch: str) -> bool:
-        """Counts rules of any kind, also those that would let the App through; a branch that is not there is not."""
-        where = "/".join(segment(part) for part in branch.split("/"))
+        """Count rules of any kind, also those that would let the App through. A missing branch is not protected."""
         try:
-            answer = await self.call(
-                ApiCall("GET", f"{base(repo)}/branches/{where}"), TokenPurpose.READ_REPOSITORY, repo.id
-            )
+            call = ApiCall("GET", f"{base(repo)}/branches/{segments(branch)}")
+            answer = await self.call(call, TokenPurpose.READ_REPOSITORY, repo.id)
         except NotFound:
             return False
         return answer.decode(wire.BranchRules).protected
 
     async def made_commit(self, repo: Repo, sha: str) -> MadeCommit:
-        """A commit as GitHub vouches for it, or does not."""
+        """Return a commit with GitHub's verdict on its signature."""
         call = ApiCall("GET", f"{base(repo)}/git/commits/{segment(sha)}")
         return (await self.call(call, TokenPurpose.READ_REPOSITORY, repo.id)).decode(wire.MadeCommitJson).made()
 
     async def rules(self, repo: Repo, branch: str) -> frozenset[str]:
-        """The kinds of rules that rulesets hold for a branch of that name, whether it is there or not."""
-        where = "/".join(segment(part) for part in branch.split("/"))
-        call = ApiCall("GET", f"{base(repo)}/rules/branches/{where}", {"per_page": PAGE})
+        """Return the kinds of rules that rulesets have for this name of a branch, even if it does not exist."""
+        call = ApiCall("GET", f"{base(repo)}/rules/branches/{segments(branch)}", {"per_page": PAGE})
         answer = await self.call(call, TokenPurpose.METADATA, repo.id)
         return frozenset(one.type for one in answer.decode(list[wire.RuleJson]))
 
     async def repos(self) -> list[RepoView]:
-        """The first hundred that the installation has."""
-        answer = await self.call(
-            ApiCall("GET", "/installation/repositories", {"per_page": PAGE}), TokenPurpose.METADATA, None
-        )
+        """List the first hundred of the installation."""
+        call = ApiCall("GET", "/installation/repositories", {"per_page": PAGE})
+        answer = await self.call(call, TokenPurpose.METADATA, None)
         return [one.view() for one in (await answer.decoded(wire.Repositories)).repositories]
 
     async def pull(self, repo: Repo, number: int) -> Pull:
@@ -179,7 +203,7 @@ class Reads:
         return (await self.call(call, TokenPurpose.THREAD, repo.id)).decode(wire.PullJson).pull()
 
     async def pull_by_head(self, repo: Repo, branch: str, *, state: str = "open") -> Pull | None:
-        """The newest pull request from a branch of the repository itself."""
+        """Return the newest pull request from a branch of the repository itself."""
         params: dict[str, str | int] = {"head": f"{repo.owner}:{branch}", "state": state, "per_page": PAGE}
         call = ApiCall("GET", f"{base(repo)}/pulls", params)
         answer = await self.call(call, TokenPurpose.THREAD, repo.id)
@@ -189,7 +213,7 @@ class Reads:
         return max(ours, key=lambda pull: pull.number, default=None)
 
     async def pull_diff(self, repo: Repo, number: int) -> str | None:
-        """The diff as text; None when it is too large for GitHub to show."""
+        """Return the diff as text; None if it is too large for GitHub."""
         call = ApiCall("GET", f"{base(repo)}/pulls/{number}", accept=DIFF)
         try:
             answer = await self.call(call, TokenPurpose.THREAD, repo.id)
@@ -207,7 +231,7 @@ class Reads:
         return True
 
     async def check_run(self, repo: Repo, sha: str, name: str, external_id: str) -> OwnCheckRun | None:
-        """Our check run on a commit, known by the id that we gave it."""
+        """Find our check run on a commit by the id that we gave it."""
         params: dict[str, str | int] = {"check_name": name, "per_page": PAGE, "filter": "all"}
         call = ApiCall("GET", f"{base(repo)}/commits/{segment(sha)}/check-runs", params)
         answer = await self.call(call, TokenPurpose.CHECKS, repo.id)
@@ -221,13 +245,6 @@ class Reads:
 
 async def _comments(answer: ApiAnswer) -> list[Comment]:
     return [one.comment() for one in await answer.decoded(list[wire.CommentJson])]
-
-
-def _permission(found: wire.Collaborator) -> Permission:
-    """The role's own name where it is one of GitHub's; custom roles count as the right that they are based on."""
-    legacy = _known(found.permission)
-    role = _known(found.role_name)
-    return role if role.may_write == legacy.may_write and role is not Permission.NONE else legacy
 
 
 def _known(name: str) -> Permission:

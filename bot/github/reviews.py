@@ -1,4 +1,4 @@
-"""What reviewers wrote on a pull request: on its lines, and of it as a whole."""
+"""Reads reviews of a pull request: comments on lines, words about the whole, and discussions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,24 @@ import msgspec
 from bot.agent.material import discussion_place
 from bot.errors import GitHubRefused
 from bot.github import wire
-from bot.github.api import GRAPHQL, ApiAnswer, ApiCall
-from bot.github.reads import FULL, MAX_PAGES, PAGE, ApiCaller, base, carries
+from bot.github.api import GRAPHQL, PLAIN, ApiAnswer, ApiCall
+from bot.github.reads import FULL, MAX_PAGES, PAGE, ApiCaller, base, carries, collect
 from bot.github.types import Comment, TokenPurpose
 from bot.models import LEFT, Repo, Spot
+
+_FINDING = re.compile(r"\s*<!-- forgehand:finding=([a-z0-9-]+) -->")
+_DISCUSSIONS = """
+query($owner: String!, $name: String!, $number: Int!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      reviewThreads(first: 100, after: $after) {
+        pageInfo { hasNextPage endCursor }
+        nodes { id isResolved comments(first: 1) { nodes { databaseId } } }
+      }
+    }
+  }
+}
+"""
 
 
 class _OnLine(wire.CommentJson):
@@ -45,7 +59,7 @@ class _Whole(wire.CommentJson):
 
 
 async def on_lines(caller: ApiCaller, repo: Repo, number: int) -> list[Comment]:
-    """The newest, oldest of them first."""
+    """List the newest comments on lines, oldest first."""
     params: dict[str, str | int] = {"per_page": PAGE, "sort": "created", "direction": "desc"}
     call = ApiCall("GET", f"{base(repo)}/pulls/{number}/comments", params, accept=FULL)
     answer = await caller.call(call, TokenPurpose.THREAD, repo.id)
@@ -53,12 +67,10 @@ async def on_lines(caller: ApiCaller, repo: Repo, number: int) -> list[Comment]:
 
 
 async def whole(caller: ApiCaller, repo: Repo, number: int) -> list[Comment]:
-    """The words of reviews that were handed in; GitHub does not tell whether they were edited since."""
-    path = f"{base(repo)}/pulls/{number}/reviews"
-    answer = await caller.call(ApiCall("GET", path, {"per_page": PAGE}, accept=FULL), TokenPurpose.THREAD, repo.id)
+    """List the words of submitted reviews; GitHub does not tell whether they were edited since."""
+    answer = await _page(caller, repo, number, 1, FULL)
     if (last := answer.last_page()) > 1:
-        call = ApiCall("GET", path, {"per_page": PAGE, "page": last}, accept=FULL)
-        answer = await caller.call(call, TokenPurpose.THREAD, repo.id)
+        answer = await _page(caller, repo, number, last, FULL)
     return [one.placed() for one in await answer.decoded(list[_Whole]) if one.body and one.submitted_at]
 
 
@@ -68,38 +80,15 @@ class _File(msgspec.Struct):
 
 
 async def patches(caller: ApiCaller, repo: Repo, number: int) -> dict[str, str]:
-    """The hunks that GitHub shows of the head, by path; of a file whose diff is too large for it there are none."""
-    found: dict[str, str] = {}
-    for page in range(1, MAX_PAGES + 1):
-        params: dict[str, str | int] = {"per_page": PAGE, "page": page}
-        call = ApiCall("GET", f"{base(repo)}/pulls/{number}/files", params)
-        listed = await (await caller.call(call, TokenPurpose.THREAD, repo.id)).decoded(list[_File])
-        found |= {one.filename: one.patch for one in listed}
-        if len(listed) < PAGE:
-            break
-    return found
-
-
-_FINDING = re.compile(r"\s*<!-- forgehand:finding=([a-z0-9-]+) -->")
-
-_DISCUSSIONS = """
-query($owner: String!, $name: String!, $number: Int!, $after: String) {
-  repository(owner: $owner, name: $name) {
-    pullRequest(number: $number) {
-      reviewThreads(first: 100, after: $after) {
-        pageInfo { hasNextPage endCursor }
-        nodes { id isResolved comments(first: 1) { nodes { databaseId } } }
-      }
-    }
-  }
-}
-"""
-MOST_PAGES = 10
+    """Return the hunks that GitHub shows of the head, by path; a file with too large a diff has none."""
+    call = ApiCall("GET", f"{base(repo)}/pulls/{number}/files")
+    found = await collect(caller, call, TokenPurpose.THREAD, repo, list[_File], lambda page: page)
+    return {one.filename: one.patch for one in found}
 
 
 @dataclass(frozen=True)
 class Discussion:
-    """What began with a comment on a line."""
+    """A discussion of a diff; it began with a comment on a line."""
 
     id: str
     resolved: bool
@@ -147,10 +136,10 @@ class _Data(msgspec.Struct):
 
 
 async def discussions(caller: ApiCaller, repo: Repo, number: int) -> list[Discussion]:
-    """Lists those at lines of a pull request; only GraphQL tells which are resolved."""
+    """List the discussions of a pull request's diff; only GraphQL tells which are resolved."""
     found: list[Discussion] = []
     after: str | None = None
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         variables = {"owner": repo.owner, "name": repo.name, "number": number, "after": after}
         answer = await graphql(caller, _DISCUSSIONS, variables, repo, TokenPurpose.THREAD)
         data = (await answer.decoded(wire.GraphQL[_Data])).data
@@ -167,7 +156,7 @@ async def discussions(caller: ApiCaller, repo: Repo, number: int) -> list[Discus
 async def graphql(
     caller: ApiCaller, query: str, variables: dict[str, Any], repo: Repo, purpose: TokenPurpose
 ) -> ApiAnswer:
-    """Queries, and mutations of which twice is once. What GraphQL refuses it says with status 200."""
+    """Send a query, or a mutation whose repetition has no effect. GraphQL refuses with status 200."""
     call = ApiCall("POST", GRAPHQL, body={"query": query, "variables": variables}, repeatable=True)
     answer = await caller.call(call, purpose, repo.id)
     if errors := (await answer.decoded(wire.GraphQLErrors)).errors:
@@ -176,7 +165,7 @@ async def graphql(
 
 
 async def find(caller: ApiCaller, repo: Repo, number: int, marker: str, author_id: int) -> int | None:
-    """Our review with the marker on its first line, looked for from the newest page backwards."""
+    """Find our newest review with the marker on its first line."""
     first = await _page(caller, repo, number, 1)
     for page in range(first.last_page(), 0, -1):
         answer = first if page == 1 else await _page(caller, repo, number, page)
@@ -187,7 +176,7 @@ async def find(caller: ApiCaller, repo: Repo, number: int, marker: str, author_i
 
 
 async def holding(caller: ApiCaller, repo: Repo, number: int, author_id: int) -> list[int]:
-    """Reviews of ours that ask for changes and so hold the merge, as far as the first and the last page go."""
+    """List our reviews that ask for changes and so block the merge, on the first and the last page."""
     first = await _page(caller, repo, number, 1)
     pages = [first] if first.last_page() == 1 else [first, await _page(caller, repo, number, first.last_page())]
     listed = [one for page in pages for one in await page.decoded(list[_Whole])]
@@ -195,18 +184,18 @@ async def holding(caller: ApiCaller, repo: Repo, number: int, author_id: int) ->
 
 
 async def of_review(caller: ApiCaller, repo: Repo, number: int, review_id: int) -> list[Comment]:
-    """The comments that were posted with a review, as far as one page goes."""
+    """List the comments of a review, up to one page."""
     path = f"{base(repo)}/pulls/{number}/reviews/{review_id}/comments"
     answer = await caller.call(ApiCall("GET", path, {"per_page": PAGE}), TokenPurpose.THREAD, repo.id)
     return [one.comment() for one in await answer.decoded(list[wire.CommentJson])]
 
 
 def finding_of(body: str) -> str | None:
-    """Names the finding of ours that a comment tells, by its marker."""
+    """Return the id of our finding in a comment's marker."""
     found = _FINDING.match(body)
     return found[1] if found else None
 
 
-async def _page(caller: ApiCaller, repo: Repo, number: int, page: int) -> ApiAnswer:
+async def _page(caller: ApiCaller, repo: Repo, number: int, page: int, accept: str = PLAIN) -> ApiAnswer:
     path, params = f"{base(repo)}/pulls/{number}/reviews", {"per_page": PAGE, "page": page}
-    return await caller.call(ApiCall("GET", path, params), TokenPurpose.THREAD, repo.id)
+    return await caller.call(ApiCall("GET", path, params, accept=accept), TokenPurpose.THREAD, repo.id)

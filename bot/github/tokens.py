@@ -1,5 +1,5 @@
-"""Credentials: the App's signed JWT, installation tokens per purpose and repository, minted late, and what GitHub gives
-for the one-time code of a redirect."""
+"""Makes credentials: the App's signed JWT, installation tokens per purpose and repository, and what a redirect's
+one-time code stands for."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ PERMISSIONS: Mapping[TokenPurpose, Mapping[str, str]] = {
     TokenPurpose.METADATA: {"metadata": "read"},
     TokenPurpose.READ_REPOSITORY: {"contents": "read", "metadata": "read"},
     TokenPurpose.PUSH: {"contents": "write", "metadata": "read"},
-    # Only for a push that somebody has approved: the App may well not have it.
+    # Only for a push that somebody approved: the App may well lack it.
     TokenPurpose.PUSH_WORKFLOWS: {"contents": "write", "workflows": "write", "metadata": "read"},
     TokenPurpose.THREAD: {"issues": "write", "pull_requests": "write", "contents": "read", "metadata": "read"},
     TokenPurpose.CHECKS: {"checks": "write", "metadata": "read"},
     TokenPurpose.STATUSES: {"statuses": "read", "metadata": "read"},
-    # GitHub resolves discussions only for who may write both; the documentation does not say so.
+    # GitHub resolves discussions only for those who may write both; its documentation does not say so.
     TokenPurpose.RESOLVE: {"pull_requests": "write", "contents": "write", "metadata": "read"},
     TokenPurpose.MEMBERS: {"members": "read", "metadata": "read"},
     TokenPurpose.ACTIONS: {"actions": "read", "metadata": "read"},
@@ -42,12 +42,12 @@ _BACKDATED_SECONDS = 60  # GitHub refuses a JWT from the future
 _JWT_SECONDS = 480  # at most 600 ahead of GitHub's clock, which may be behind ours
 _SKEW_SECONDS = 30
 _SPARE_SECONDS = 300
+_SPARE_SHARE = 0.2  # for a token with a shorter life than usual
 _CODE = re.compile(r"[A-Za-z0-9_-]{10,100}")
-_SPARE_SHARE = 0.2  # of a token that lives shorter than usual
 
 
 class Signer:
-    """Signs the JWT that proves who we are; keeps to GitHub's clock once ours was found wrong."""
+    """Signs the JWT that proves who we are, by GitHub's clock once ours was wrong."""
 
     def __init__(self, app_id: int, private_key: Secret, clock: Clock = time.time) -> None:
         self._app_id = app_id
@@ -74,7 +74,7 @@ class Signer:
         return key
 
     def learn(self, answer: ApiAnswer) -> bool:
-        """Take GitHub's time from its refusal; False when the clocks agree, so that time was not the reason."""
+        """Take GitHub's time from its refusal; return False if the clocks agree, so that time was not the reason."""
         offset = server_time(answer.headers, self.now()) - self._clock()
         if abs(offset - self._offset) < _SKEW_SECONDS:
             return False
@@ -90,7 +90,7 @@ class _Minted(msgspec.Struct):
 @dataclass(frozen=True)
 class _Held:
     token: Secret
-    mint_anew_at: float
+    renew_at: float
     dead_at: float
 
 
@@ -98,7 +98,7 @@ Scope = tuple[TokenPurpose, RepoId | None]
 
 
 class Tokens:
-    """The tokens of one installation. Each new value is announced before anybody can use it."""
+    """The tokens of one installation. `on_secret` hears of each before anybody can use it."""
 
     def __init__(
         self,
@@ -119,14 +119,14 @@ class Tokens:
         self._replaced: list[_Held] = []
 
     async def get(self, purpose: TokenPurpose, repo: RepoId | None, *, fresh: bool = False) -> Secret:
-        """A token that is good for minutes; one mint at a time for each scope, whoever asks."""
+        """Return a token that is good for minutes; each scope has at most one mint at a time."""
         scope = (purpose, repo)
         before = self._held.get(scope)
-        if not fresh and before is not None and self._clock() < before.mint_anew_at:
+        if not fresh and before is not None and self._clock() < before.renew_at:
             return before.token
         async with self._locks.setdefault(scope, asyncio.Lock()):
             now = self._held.get(scope)
-            if now is not None and now is not before and self._clock() < now.mint_anew_at:
+            if now is not None and now is not before and self._clock() < now.renew_at:
                 return now.token
             held = await self._mint(purpose, repo)
             if now is not None:
@@ -136,7 +136,7 @@ class Tokens:
         return held.token
 
     def discard(self, purpose: TokenPurpose, repo: RepoId | None, token: Secret) -> None:
-        """Forget a token that GitHub no longer takes, unless another caller has replaced it already."""
+        """Forget a token that GitHub refused, unless another caller already replaced it."""
         held = self._held.get((purpose, repo))
         if held is not None and held.token is token:
             self._replaced.append(self._held.pop((purpose, repo)))
@@ -153,24 +153,20 @@ class Tokens:
         if not minted.token or any(not "!" <= char <= "~" for char in minted.token):
             raise GitHubUnavailable(f"{call}: the answer holds no usable token.")
         self._on_secret(minted.token)
-        lifetime = _lifetime(minted.expires_at, server_time(answer.headers, asked_at))
+        try:
+            ends_at = datetime.fromisoformat(minted.expires_at).timestamp()
+        except ValueError:
+            ends_at = 0.0
+        lifetime = max(0.0, ends_at - server_time(answer.headers, asked_at))  # by GitHub's clock: ours may be wrong
         spare = min(_SPARE_SECONDS, lifetime * _SPARE_SHARE)
         return _Held(Secret(minted.token), asked_at + lifetime - spare, asked_at + lifetime)
 
     def _retire(self) -> None:
-        """A replaced token is dead at its expiry; until then it must stay redacted."""
+        """Let go of replaced tokens that have expired; until then they must stay redacted."""
         now = self._clock()
         for held in [one for one in self._replaced if one.dead_at <= now]:
             self._replaced.remove(held)
             self._on_retired(held.token.reveal())
-
-
-def _lifetime(expires_at: str, server_now: float) -> float:
-    """Seconds by GitHub's clock, so that ours may be wrong."""
-    try:
-        return max(0.0, datetime.fromisoformat(expires_at).timestamp() - server_now)
-    except ValueError:
-        return 0.0
 
 
 class _MadeApp(msgspec.Struct):
@@ -184,38 +180,29 @@ class _MadeApp(msgspec.Struct):
 
 
 async def app_for(api_url: str, code: str) -> Converted:
-    """The second half of GitHub's manifest flow: returns the App that the redirect's code stands for. The code is good
-    once, for an hour; a lost answer costs an App, which is then deleted by hand."""
+    """End GitHub's manifest flow: return the App for the redirect's code. The code is good once, for an hour. If the
+    answer is lost, somebody has to delete the App by hand."""
     if not _CODE.fullmatch(code):
         raise GitHubRefused(404, "that is no code of GitHub's")
-    api = Api(api_url)
-    try:
-        answer = require(await api.send(ApiCall("POST", f"/app-manifests/{code}/conversions"), None))
-    finally:
-        await api.close()
-    made = answer.decode(_MadeApp)
+    made = (await _ask(api_url, ApiCall("POST", f"/app-manifests/{code}/conversions"))).decode(_MadeApp)
     hook, client = Secret(made.webhook_secret or ""), Secret(made.client_secret)
     return Converted(made.id, made.slug, Secret(made.pem), hook, made.client_id, client, made.html_url)
 
 
 class _Exchanged(msgspec.Struct):
-    """GitHub answers 200 also when it says no."""
+    """GitHub's answer for a code; it has status 200 even if it is a refusal."""
 
     access_token: str = ""
     error: str = ""
 
 
 async def person_for(settings: GitHubSettings, code: str, redirect_uri: str, verifier: str) -> Person:
-    """The second half of signing in: returns who has just confirmed GitHub's page, and keeps no token. Raises
-    GitHubRefused or GitHubUnavailable."""
+    """End a sign-in: return the person who just confirmed GitHub's page, and keep no token. Raise GitHubRefused or
+    GitHubUnavailable."""
     if settings.client_secret is None or not _CODE.fullmatch(code):
         raise GitHubRefused(400, "that is no code of GitHub's")
     token = await _exchange(settings, settings.client_secret, code, redirect_uri, verifier)
-    api = Api(settings.api_url)
-    try:
-        answer = require(await api.send(ApiCall("GET", "/user"), Secret(f"Bearer {token.reveal()}")))
-    finally:
-        await api.close()
+    answer = await _ask(settings.api_url, ApiCall("GET", "/user"), Secret(f"Bearer {token.reveal()}"))
     return answer.decode(wire.UserJson).person()
 
 
@@ -225,15 +212,19 @@ async def _exchange(settings: GitHubSettings, client_secret: Secret, code: str, 
         "client_secret": client_secret.reveal(),
         "code": code,
         "redirect_uri": uri,
-        "code_verifier": verifier,  # an older GitHub Enterprise knows nothing of it, and skips it
+        "code_verifier": verifier,  # an older GitHub Enterprise skips it
     }
-    api = Api(settings.url)
-    try:
-        call = ApiCall("POST", "/login/oauth/access_token", body=body, accept="application/json")
-        found = require(await api.send(call, None)).decode(_Exchanged)
-    finally:
-        await api.close()
+    call = ApiCall("POST", "/login/oauth/access_token", body=body, accept="application/json")
+    found = (await _ask(settings.url, call)).decode(_Exchanged)
     if not found.access_token or any(not "!" <= letter <= "~" for letter in found.access_token):
         reason = re.sub(r"[^a-z_]", "", found.error)[:60]
         raise GitHubRefused(400, f"the code was not taken ({reason or 'no reason was given'})")
     return Secret(found.access_token)
+
+
+async def _ask(base_url: str, call: ApiCall, authorization: Secret | None = None) -> ApiAnswer:
+    api = Api(base_url)
+    try:
+        return require(await api.send(call, authorization))
+    finally:
+        await api.close()

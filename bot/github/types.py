@@ -1,4 +1,4 @@
-"""What GitHub tells us, as frozen values; the JSON that they come from is known in `wire` only."""
+"""GitHub's answers as frozen values; only `wire`, `checks` and `reviews` know their JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.settings import Secret
 
 
 class TokenPurpose(StrEnum):
-    """What a token is for: it decides which of the App's permissions the token carries."""
+    """The use of a token, which decides which of the App's permissions it has."""
 
     METADATA = "metadata"
     READ_REPOSITORY = "read_repository"
@@ -29,7 +29,7 @@ class TokenPurpose(StrEnum):
 
 @dataclass(frozen=True)
 class AppIdentity:
-    """Who we are on GitHub: the App, and the bot user that its comments are written by."""
+    """The App, and the bot user that writes its comments."""
 
     app_id: int
     slug: str
@@ -38,7 +38,7 @@ class AppIdentity:
     bot_login: str
     bot_id: int
     noreply_host: str
-    """Behind addresses by which this GitHub, and no other, knows its accounts."""
+    """The host of mail addresses by which only this GitHub knows its accounts."""
 
     @property
     def bot_email(self) -> str:
@@ -48,8 +48,6 @@ class AppIdentity:
 
 @dataclass(frozen=True)
 class Registration:
-    """The App as it is registered."""
-
     slug: str
     url: str
     permissions: Mapping[str, str]
@@ -58,7 +56,7 @@ class Registration:
 
 @dataclass(frozen=True)
 class Converted:
-    """An App that GitHub has just made from a manifest."""
+    """An App that GitHub just made from a manifest."""
 
     app_id: int
     slug: str
@@ -67,21 +65,16 @@ class Converted:
     client_id: str
     client_secret: Secret
     url: str
-    """Of its page."""
 
 
 @dataclass(frozen=True)
 class Hook:
-    """The App's webhook as it is set at GitHub."""
-
     url: str
     content_type: str
 
 
 @dataclass(frozen=True)
 class InstallationView:
-    """An installation of the App as GitHub lists it."""
-
     id: InstallationId
     account: Person
     is_suspended: bool
@@ -89,60 +82,52 @@ class InstallationView:
 
 @dataclass(frozen=True)
 class RepoView(Repo):
-    """A repository as it is now."""
-
     archived: bool = False
     disabled: bool = False
 
 
-@dataclass(frozen=True)
-class Issue:
-    """An issue, or the conversation side of a pull request."""
+@dataclass(frozen=True, kw_only=True)
+class Authored:
+    """Something that somebody wrote on GitHub."""
+
+    author: Person
+    body: str
+    body_text: str
+    """The body as GitHub renders it, without markup; empty if GitHub left it out."""
+    body_html: str
+    """The body as GitHub renders it; addresses of images in it are good for some minutes."""
+    created_at: str
+    updated_at: str
+    via_app: bool
+    """An App wrote it in the person's name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Issue(Authored):
+    """An issue, or the conversation of a pull request."""
 
     number: int
     title: str
-    body: str
-    body_text: str
-    """The body as GitHub renders it, without markup; empty where GitHub did not give it."""
-    author: Person
     state: str
     locked: bool
     is_pull: bool
     labels: tuple[str, ...]
-    created_at: str
-    updated_at: str
-    via_app: bool = False
-    """Written by an App in the person's name."""
-    body_html: str = ""
-    """The body as GitHub renders it; addresses of images in it are good for some minutes."""
 
 
-@dataclass(frozen=True)
-class Comment:
-    """A comment on an issue or pull request, or what a reviewer wrote."""
+@dataclass(frozen=True, kw_only=True)
+class Comment(Authored):
+    """A comment on an issue or pull request, or the words of a reviewer."""
 
     id: int
-    author: Person
-    body: str
-    body_text: str
-    created_at: str
-    updated_at: str
-    via_app: bool = False
-    """Written by an App in the person's name."""
-    body_html: str = ""
-    """The body as GitHub renders it; addresses of images in it are good for some minutes."""
     kind: str = "comment"
-    """In words: what it is, and of what."""
+    """A phrase for people, with the place that it comments on."""
     spot: Spot | None = None
-    """Where in the diff it was written."""
+    """Its place in the diff."""
     review_id: int | None = None
-    """The review that it belongs to."""
 
 
 @dataclass(frozen=True)
 class Pull:
-    """A pull request; `head_repo_id` is None when its fork was deleted."""
-
     number: int
     url: str
     title: str
@@ -154,29 +139,30 @@ class Pull:
     head_branch: str
     head_sha: str
     head_repo_id: int | None
+    """None if the fork was deleted."""
     head_repo: str | None
     """Its full name."""
     base_branch: str
     base_sha: str
     node_id: str = ""
-    """Its name in GraphQL."""
+    """Its id in GraphQL."""
 
 
 @dataclass(frozen=True)
 class MadeCommit:
-    """A commit that GitHub has made for us."""
+    """A commit that GitHub made for us."""
 
     sha: str
     tree: str
     verified: bool
     reason: str
-    """Why it is verified or not, in GitHub's word."""
+    """GitHub's word for why it is verified or not."""
     parents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class FileChanges:
-    """Whole files that are new or changed, and paths that go."""
+    """The whole content of new or changed files, and the deleted paths."""
 
     additions: Mapping[str, bytes]
     deletions: tuple[str, ...]
@@ -184,7 +170,7 @@ class FileChanges:
 
 @dataclass(frozen=True)
 class LineComment:
-    """What is said at lines of the new side of a diff; `start_line` None: at one line."""
+    """A comment at lines of the new side of a diff; `start_line` is None if it is at one line."""
 
     path: str
     line: int
@@ -194,9 +180,10 @@ class LineComment:
 
 @dataclass(frozen=True)
 class ReviewDraft:
-    """A review to be handed in as a whole. `sha` None: of the head, wherever it stands."""
+    """A review that we submit as a whole."""
 
     sha: str | None
+    """The commit under review; None: the current head."""
     event: str
     """COMMENT, REQUEST_CHANGES or APPROVE."""
     body: str
@@ -212,12 +199,11 @@ class OwnCheckRun:
     status: str
     conclusion: str | None
     annotations: int = 0
-    """How many it has."""
 
 
 @dataclass(frozen=True)
 class LoggedDelivery:
-    """A line of the App's own delivery log."""
+    """A line of the App's delivery log."""
 
     id: int
     guid: str
@@ -231,12 +217,11 @@ class LoggedDelivery:
 
     @property
     def is_accepted(self) -> bool:
-        """Whoever was called has answered that all is well."""
         return 200 <= self.status_code < 300
 
     @property
     def at(self) -> float:
-        """The time when it was delivered, or should have been; 0 for one that cannot be read."""
+        """Return when it was delivered, or should have been; 0 if we cannot read that."""
         try:
             return datetime.fromisoformat(self.delivered_at).timestamp()
         except ValueError:
@@ -245,7 +230,7 @@ class LoggedDelivery:
 
 @dataclass(frozen=True)
 class DeliveryPage:
-    """Newest first; `next_cursor` is None on the last page."""
+    """Deliveries, newest first; the last page has no `next_cursor`."""
 
     items: tuple[LoggedDelivery, ...]
     next_cursor: str | None
@@ -253,7 +238,7 @@ class DeliveryPage:
 
 @dataclass(frozen=True)
 class Annotation:
-    """What a check run says at lines of a file."""
+    """A note of a check run at lines of a file."""
 
     path: str
     first: int
@@ -266,7 +251,7 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Button:
-    """Of a check run; GitHub takes 20, 40 and 20 characters."""
+    """A button of a check run; GitHub takes 20, 40 and 20 characters."""
 
     label: str
     what: str
@@ -275,13 +260,13 @@ class Button:
 
 @dataclass(frozen=True)
 class CheckOutput:
-    """What a check run shows; `conclusion` None while it is under way."""
+    """The content of a check run; without a `conclusion` it is under way."""
 
     title: str
     summary: str
     conclusion: str | None = None
     details_url: str | None = None
     status: str = "in_progress"
-    """While there is no conclusion: or queued."""
+    """The status without a conclusion: `in_progress` or `queued`."""
     annotations: tuple[Annotation, ...] = ()
     buttons: tuple[Button, ...] = ()

@@ -1,4 +1,4 @@
-"""Changes at GitHub, one call each, as they are told to: only `bot.outbound` may use them, after redaction."""
+"""Changes things at GitHub, one call each. Only `bot.outbound` may use them, after redaction."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 
 from bot.github import reviews, wire
 from bot.github.api import ApiCall
-from bot.github.reads import ApiCaller, base, segment
+from bot.github.reads import ApiCaller, base, segments
 from bot.github.types import CheckOutput, FileChanges, MadeCommit, Pull, ReviewDraft, TokenPurpose
 from bot.models import Repo
 
 MOST_ANNOTATIONS = 50
-"""In one request."""
+"""The most for one request."""
+_READY = "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) { pullRequest { id } } }"
+_COMMIT = "mutation($input: CreateCommitOnBranchInput!) { createCommitOnBranch(input: $input) { commit { oid } } }"
+_RESOLVE = "mutation($id: ID!) { resolveReviewThread(input: {threadId: $id}) { thread { id } } }"
 
 
 async def create_comment(caller: ApiCaller, repo: Repo, number: int, body: str) -> int:
@@ -22,7 +25,7 @@ async def create_comment(caller: ApiCaller, repo: Repo, number: int, body: str) 
 
 
 async def reply_to_review_comment(caller: ApiCaller, repo: Repo, number: int, comment_id: int, body: str) -> int:
-    """`comment_id` is the first of its discussion: GitHub takes no reply to a reply."""
+    """Reply to `comment_id`, the first of its discussion; GitHub takes no reply to a reply."""
     call = ApiCall("POST", f"{base(repo)}/pulls/{number}/comments/{comment_id}/replies", body={"body": body})
     return (await caller.call(call, TokenPurpose.THREAD, repo.id)).decode(wire.Created).id
 
@@ -33,20 +36,18 @@ async def update_comment(caller: ApiCaller, repo: Repo, comment_id: int, body: s
 
 
 async def react(caller: ApiCaller, repo: Repo, target: str, reaction: str) -> None:
-    """`target` is the path under the repository. GitHub keeps one reaction of a kind from each user."""
-    body = {"content": reaction}
-    call = ApiCall("POST", f"{base(repo)}/{target}/reactions", body=body, repeatable=True)
+    """React to `target`, a path under the repository. GitHub keeps one reaction of a kind from each user."""
+    call = ApiCall("POST", f"{base(repo)}/{target}/reactions", body={"content": reaction}, repeatable=True)
     await caller.call(call, TokenPurpose.THREAD, repo.id)
 
 
 async def create_pull(caller: ApiCaller, repo: Repo, fields: dict[str, Any]) -> Pull:
-    """`fields`: title, body, head, base, draft."""
+    """Open a pull request; `fields` are title, body, head, base and draft."""
     call = ApiCall("POST", f"{base(repo)}/pulls", body=fields)
     return (await caller.call(call, TokenPurpose.THREAD, repo.id)).decode(wire.PullJson).pull()
 
 
 async def add_labels(caller: ApiCaller, repo: Repo, number: int, labels: Sequence[str]) -> None:
-    """Labelled twice is labelled."""
     path = f"{base(repo)}/issues/{number}/labels"
     call = ApiCall("POST", path, body={"labels": list(labels)}, repeatable=True)
     await caller.call(call, TokenPurpose.THREAD, repo.id)
@@ -59,15 +60,11 @@ async def request_review(caller: ApiCaller, repo: Repo, number: int, login: str)
 
 
 async def make_ready(caller: ApiCaller, repo: Repo, node_id: str) -> None:
-    """A draft that is one no longer; ready twice is ready."""
     await reviews.graphql(caller, _READY, {"id": node_id}, repo, TokenPurpose.THREAD)
 
 
-_READY = "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) { pullRequest { id } } }"
-
-
 async def create_commit(caller: ApiCaller, repo: Repo, fields: dict[str, Any], purpose: TokenPurpose) -> MadeCommit:
-    """`fields`: message, tree, parents, and nobody's name: GitHub signs only what it dates and names itself."""
+    """Make a commit of message, tree and parents. GitHub signs it only if `fields` name no person and no date."""
     call = ApiCall("POST", f"{base(repo)}/git/commits", body=fields, repeatable=True)
     return (await caller.call(call, purpose, repo.id)).decode(wire.MadeCommitJson).made()
 
@@ -82,7 +79,7 @@ async def commit_on_branch(  # noqa: PLR0913 - the call's own parts
     files: FileChanges,
     purpose: TokenPurpose,
 ) -> None:
-    """Starts from `expected` alone, so that it happens once however often it is sent."""
+    """Commit only on top of `expected`, so that a repeated request has no second effect."""
     headline, _, body = message.partition("\n")
     additions = [{"path": path, "contents": base64.b64encode(data).decode()} for path, data in files.additions.items()]
     given = {
@@ -92,9 +89,6 @@ async def commit_on_branch(  # noqa: PLR0913 - the call's own parts
         "fileChanges": {"additions": additions, "deletions": [{"path": path} for path in files.deletions]},
     }
     await reviews.graphql(caller, _COMMIT, {"input": given}, repo, purpose)
-
-
-_COMMIT = "mutation($input: CreateCommitOnBranchInput!) { createCommitOnBranch(input: $input) { commit { oid } } }"
 
 
 async def create_tree(
@@ -110,21 +104,17 @@ async def create_ref(caller: ApiCaller, repo: Repo, ref: str, sha: str, purpose:
 
 
 async def move_ref(caller: ApiCaller, repo: Repo, ref: str, sha: str, purpose: TokenPurpose) -> None:
-    """`ref` without its `refs/`."""
+    """Move a ref, given without its `refs/`."""
     body = {"sha": sha, "force": False}
-    await caller.call(ApiCall("PATCH", f"{base(repo)}/git/refs/{_path(ref)}", body=body), purpose, repo.id)
+    await caller.call(ApiCall("PATCH", f"{base(repo)}/git/refs/{segments(ref)}", body=body), purpose, repo.id)
 
 
 async def delete_ref(caller: ApiCaller, repo: Repo, ref: str) -> None:
-    await caller.call(ApiCall("DELETE", f"{base(repo)}/git/refs/{_path(ref)}"), TokenPurpose.PUSH, repo.id)
-
-
-def _path(ref: str) -> str:
-    return "/".join(segment(part) for part in ref.split("/"))
+    await caller.call(ApiCall("DELETE", f"{base(repo)}/git/refs/{segments(ref)}"), TokenPurpose.PUSH, repo.id)
 
 
 async def create_review(caller: ApiCaller, repo: Repo, number: int, draft: ReviewDraft) -> int:
-    """Posts all of it or nothing: one line that the diff does not show, and GitHub takes none (422)."""
+    """Post all or nothing: GitHub refuses the whole review (422) if a comment is at a line that the diff lacks."""
     comments = [
         {"path": one.path, "line": one.line, "side": "RIGHT", "body": one.body}
         | ({} if one.start_line is None else {"start_line": one.start_line, "start_side": "RIGHT"})
@@ -137,17 +127,12 @@ async def create_review(caller: ApiCaller, repo: Repo, number: int, draft: Revie
 
 
 async def dismiss_review(caller: ApiCaller, repo: Repo, number: int, review_id: int, message: str) -> None:
-    """Dismissed twice is dismissed."""
     path = f"{base(repo)}/pulls/{number}/reviews/{review_id}/dismissals"
     await caller.call(ApiCall("PUT", path, body={"message": message, "event": "DISMISS"}), TokenPurpose.THREAD, repo.id)
 
 
 async def resolve_discussion(caller: ApiCaller, repo: Repo, thread_id: str) -> None:
-    """Resolved twice is resolved."""
     await reviews.graphql(caller, _RESOLVE, {"id": thread_id}, repo, TokenPurpose.RESOLVE)
-
-
-_RESOLVE = "mutation($id: ID!) { resolveReviewThread(input: {threadId: $id}) { thread { id } } }"
 
 
 async def create_check(
@@ -164,7 +149,7 @@ async def update_check(caller: ApiCaller, repo: Repo, check_id: int, output: Che
 
 
 async def annotate_check(caller: ApiCaller, repo: Repo, check_id: int, output: CheckOutput) -> None:
-    """Adds the annotations of `output` to those that it has: at most `MOST_ANNOTATIONS` at a time."""
+    """Add the annotations of `output`, at most `MOST_ANNOTATIONS` at a time, to those that the check has."""
     annotations = [
         {
             "path": one.path,
@@ -182,7 +167,7 @@ async def annotate_check(caller: ApiCaller, repo: Repo, check_id: int, output: C
 
 
 async def rerun_failed(caller: ApiCaller, repo: Repo, run_id: int) -> None:
-    """The failed jobs of a run of Actions, and what depends on them."""
+    """Run the failed jobs of a run of Actions again, and the jobs that depend on them."""
     call = ApiCall("POST", f"{base(repo)}/actions/runs/{run_id}/rerun-failed-jobs")
     await caller.call(call, TokenPurpose.RERUN, repo.id)
 
