@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -43,8 +42,8 @@ from bot.sessions.money.budget import Prices
 from bot.sessions.money.spending_limits import Ceilings
 from bot.sessions.retention import Retention
 from bot.sessions.services import Services, SessionEgress, TurnSignals
-from bot.settings import Settings
-from bot.store import data_directory, spend
+from bot.settings import Address, Settings
+from bot.store import spend
 from bot.store.base import Clock, Store
 from bot.store.data_directory import DataDirLock
 from bot.store.environments import EnvironmentMarks
@@ -75,7 +74,7 @@ UNMETERED = (
     "Set a limit at your provider."
 )
 
-OpenStore = Callable[[Path], Awaitable[Store]]
+OpenStore = Callable[[Address], Awaitable[Store]]
 
 
 @dataclass(frozen=True)
@@ -96,10 +95,9 @@ async def running(
     logs.configure(redactor.redact)
     async with AsyncExitStack() as stack:
         stack.enter_context(DataDirLock(settings.data_dir))
-        database, ring = data_directory.database(settings.data_dir), KeyRing(settings.secret_keys)
+        database, ring = settings.database, KeyRing(settings.secret_keys)
         await asyncio.to_thread(vault.verify, database, ring)
-        store = await open_store(database)
-        stack.push_async_callback(store.close)
+        store = await _opened(stack, open_store, database)
         began, health = store.now(), Health(store, settings.metrics_token, is_reached=settings.is_reached)
         await _count(stack, redactor, health.metrics)
         kept, site = Vault(store, ring, redactor.register), Site()
@@ -121,6 +119,13 @@ async def running(
         health.ready(parts, choice.provider)
         await stack.enter_async_context(site.opened(desk, kept, services.agent))
         yield Running(server.url, choice.words)
+
+
+async def _opened(stack: AsyncExitStack, open_store: OpenStore, database: Address) -> Store:
+    store = await open_store(database)
+    stack.push_async_callback(store.close)
+    await stack.enter_async_context(store.claimed())
+    return store
 
 
 def spare_the_collector() -> None:

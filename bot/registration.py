@@ -6,13 +6,12 @@ import base64
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
 from bot.errors import SettingsError, VaultError
 from bot.keyring import KeyRing
-from bot.settings import GITHUB, Secret
+from bot.settings import GITHUB, Address, Secret
 from bot.store import accounts
 from bot.store.accounts import OPERATOR
 from bot.vault import APP, Vault, place
@@ -82,9 +81,9 @@ async def save(vault: Vault, app: Registered) -> None:
     await vault.put(APP, OPERATOR, Secret(base64.b64encode(msgspec.json.encode(stored)).decode()))
 
 
-def peek(path: Path, ring: KeyRing) -> Registered | None:
+def peek(where: Address, ring: KeyRing) -> Registered | None:
     """Reads a file that nobody has opened yet: the settings are needed before that. Blocking."""
-    for row in accounts.peek_credential(path):
+    for row in accounts.peek_credential(where):
         if (row.name, row.installation) == (APP, OPERATOR):
             return _read(ring.open(row.ciphertext, place(APP, OPERATOR)))
     return None

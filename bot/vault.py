@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from bot.errors import SettingsError, VaultError
 from bot.keyring import KeyRing, SecretPlace, key_id
 from bot.models import InstallationId
-from bot.settings import Secret
+from bot.settings import Address, Secret
 from bot.store import accounts
 from bot.store.accounts import COLUMN, OPERATOR, TABLE, Sealed
 from bot.store.base import Database, Store
@@ -125,10 +124,10 @@ class Vault:
         return SecretEntry(row.name, row.installation, row.updated_at, shown, key_id(row.ciphertext))
 
 
-def verify(path: Path, ring: KeyRing) -> None:
+def verify(where: Address, ring: KeyRing) -> None:
     """Before the store is opened, which may change it: raises a SettingsError when the keys are not those of the file.
     Blocking."""
-    require(ring, accounts.peek_credential(path))
+    require(ring, accounts.peek_credential(where))
 
 
 def require(ring: KeyRing, rows: Sequence[Sealed]) -> None:

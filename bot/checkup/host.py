@@ -13,9 +13,9 @@ from pathlib import Path
 from bot.checkup.lines import CheckupFinding, bad, good, warning
 from bot.errors import BotError, SettingsError
 from bot.sessions.money.budget import Prices, UnknownPrice
-from bot.settings import ModelSettings, Settings
-from bot.store import data_directory, operations
-from bot.store.base import Store
+from bot.settings import Address, ModelSettings, Settings
+from bot.store import operations
+from bot.store.base import Store, exists
 from sandbox.agents import claude_binary
 from sandbox.choice import choose
 from sandbox.e2b.settings import E2BSettings
@@ -26,15 +26,14 @@ VERSION_SECONDS = 20.0
 
 
 async def examine(settings: Settings) -> list[CheckupFinding]:
-    found = [*await examine_folder(settings.data_dir), await _price(settings.model)]
+    found = [*await examine_folder(settings.data_dir, settings.database), await _price(settings.model)]
     if settings.e2b is not None:
         return [*found, await _cloud(settings.e2b)]
     return [*found, await _agent(settings.newest_agent), await _box()]
 
 
-async def examine_folder(data_dir: Path) -> list[CheckupFinding]:
+async def examine_folder(data_dir: Path, database: Address) -> list[CheckupFinding]:
     """Run the checks that need no other setting."""
-    database = data_directory.database(data_dir)
     git = await _first_line("git", "--version")
     return [
         await _disk(data_dir),
@@ -55,25 +54,25 @@ async def _disk(folder: Path) -> CheckupFinding:
     return good("disk", words)
 
 
-async def _database(path: Path) -> CheckupFinding:
-    if not await asyncio.to_thread(path.exists):
-        return good("database", "There is none yet; the first start creates it.")
+async def _database(where: Address) -> CheckupFinding:
     try:
-        async with Store.reading(path) as store:
+        if not await asyncio.to_thread(exists, where):
+            return good("database", "There is none yet; the first start creates it.")
+        async with Store.reading(where) as store:
             broken = await operations.check(store)
     except BotError as error:
         return bad("database", str(error), "Start `forgehand serve` once after an upgrade, or restore a backup.")
     if broken:
         return bad("database", broken[0], "Restore a backup that was made with `forgehand db backup`.")
-    return good("database", f"{path} is sound.")
+    return good("database", f"{store.name} is sound.")
 
 
-async def _paused(path: Path) -> list[CheckupFinding]:
+async def _paused(where: Address) -> list[CheckupFinding]:
     """Report a pause: people who do not know of it would take it for a fault."""
-    if not await asyncio.to_thread(path.exists):
-        return []
     try:
-        async with Store.reading(path) as store:
+        if not await asyncio.to_thread(exists, where):
+            return []
+        async with Store.reading(where) as store:
             since = await operations.paused_at(store)
     except BotError:
         return []  # the check of the database reports it

@@ -12,9 +12,8 @@ from bot.errors import BotError
 from bot.github.client import GitHubApp
 from bot.keyring import KeyRing
 from bot.settings import Settings
-from bot.store import data_directory
 from bot.store.accounts import OPERATOR
-from bot.store.base import Store
+from bot.store.base import Store, exists
 from bot.vault import Vault
 from bot.web import credentials
 
@@ -48,10 +47,10 @@ async def _github(settings: Settings) -> list[CheckupFinding]:
 
 
 async def _key(settings: Settings) -> list[CheckupFinding]:
-    path, ring = data_directory.database(settings.data_dir), KeyRing(settings.secret_keys)
-    if path.exists():
-        await asyncio.to_thread(vaults.verify, path, ring)
-        async with Store.reading(path) as store:
+    where, ring = settings.database, KeyRing(settings.secret_keys)
+    if await asyncio.to_thread(exists, where):
+        await asyncio.to_thread(vaults.verify, where, ring)
+        async with Store.reading(where) as store:
             found = await credentials.find(Vault(store, ring), settings.model, OPERATOR)
     else:
         found = credentials.operators(settings.model)

@@ -10,14 +10,18 @@ import typer
 from bot import settings
 from bot.cli import console
 from bot.errors import UserError
-from bot.store import data_directory
+from bot.settings import Address
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Config = Annotated[Path | None, typer.Option(metavar="FILE", help="A file of NAME=value lines; the environment wins.")]
 
 
-def database(config: Path | None) -> Path:
-    return data_directory.database(settings.data_dir(settings.from_environment(config)))
+def database(config: Path | None) -> Address:
+    return settings.read_database(settings.from_environment(config))
+
+
+def data_dir(config: Path | None) -> Path:
+    return settings.data_dir(settings.from_environment(config))
 
 
 def values_for(path: Path, config: Path | None) -> dict[str, str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bot.cli import console
 from bot.cli.asked import AsJson, Config, database
+from bot.settings import Address
 
 if TYPE_CHECKING:
     from bot.store.audit import AuditEntry
@@ -40,9 +40,9 @@ def _line(one: AuditEntry) -> str:
     return plain(f"{at}  {one.actor}  {said}")
 
 
-async def _read(path: Path, limit: int) -> list[AuditEntry]:
+async def _read(where: Address, limit: int) -> list[AuditEntry]:
     from bot.store import audit
     from bot.store.base import Store
 
-    async with Store.reading(path) as store:
+    async with Store.reading(where) as store:
         return await audit.listing(store, limit)

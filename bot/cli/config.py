@@ -14,7 +14,6 @@ from bot.cli import console
 from bot.cli.asked import AsJson, Config
 from bot.cli.shape import CommandGroup
 from bot.errors import BadRepoConfig
-from bot.store import data_directory
 
 app = CommandGroup(help="Check a repository's config file; show an account's limits.")
 
@@ -72,6 +71,6 @@ async def _counting(config: Path | None, account: str) -> list[dict[str, Any]]:
     from bot.store.base import Store
 
     values = settings.from_environment(config)
-    async with Store.reading(data_directory.database(settings.data_dir(values))) as store:
+    async with Store.reading(settings.read_database(values)) as store:
         own = await accounts.settings_of(store, (await installation_of(store, account))[0])
     return account_settings.listed(settings.read_limits(values), own)

@@ -10,6 +10,7 @@ import typer
 from bot.cli import console
 from bot.cli.asked import AsJson, Config, database
 from bot.cli.shape import CommandGroup
+from bot.settings import Address
 
 app = CommandGroup(help="Back the store up, or check it.")
 
@@ -24,11 +25,11 @@ def backup(
     typer.echo(f"The store is copied to {target}.")
 
 
-async def _backup(path: Path, target: Path) -> None:
+async def _backup(where: Address, target: Path) -> None:
     from bot.store import operations
     from bot.store.base import Store
 
-    async with Store.reading(path) as store:
+    async with Store.reading(where) as store:
         await operations.backup(store, target)
 
 
@@ -44,9 +45,9 @@ def check(as_json: AsJson = False, config: Config = None) -> None:
         raise typer.Exit(1)
 
 
-async def _check(path: Path) -> list[str]:
+async def _check(where: Address) -> list[str]:
     from bot.store import operations
     from bot.store.base import Store
 
-    async with Store.reading(path) as store:
+    async with Store.reading(where) as store:
         return await operations.check(store)

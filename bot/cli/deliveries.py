@@ -14,6 +14,7 @@ from bot.cli import console, delivery_file, service
 from bot.cli.asked import AsJson, Config, database
 from bot.cli.delivery_file import Read
 from bot.cli.shape import CommandGroup
+from bot.settings import Address
 
 app = CommandGroup(help="List webhooks, explain what became of one, replay one.")
 Event = Annotated[str, typer.Option(metavar="NAME", help="The event of a bare payload, such as issue_comment.")]
@@ -37,11 +38,11 @@ def list_(as_json: AsJson = False, limit: Limit = 100, config: Config = None) ->
         typer.echo(f"{row['guid']}  {row['explained']}")
 
 
-async def _list(path: Path, limit: int) -> list[dict[str, Any]]:
+async def _list(where: Address, limit: int) -> list[dict[str, Any]]:
     from bot.store import deliveries
     from bot.store.base import Store
 
-    async with Store.reading(path) as store:
+    async with Store.reading(where) as store:
         return [_row(one) for one in await deliveries.listing(store, limit)]
 
 
@@ -58,10 +59,12 @@ def _row(delivery: Any) -> dict[str, Any]:
 @app.command()
 def explain(id_or_file: IdOrFile, event: Event = "", as_json: AsJson = False, config: Config = None) -> None:
     """Why a delivery was acted upon or not, in the words of `why`; or what would come of one in a file."""
+    from bot.store.base import exists
+
     path, ledger = Path(id_or_file), database(config)
     found = delivery_file.read(path, event) if path.is_file() else None
     guid = found.guid if found else id_or_file
-    row = console.run(_get(ledger, guid)) if guid and (found is None or ledger.is_file()) else None
+    row = console.run(_get(ledger, guid)) if guid and (found is None or exists(ledger)) else None
     if row is None and found is not None:
         _foretell(found, as_json, config)
         return
@@ -87,11 +90,11 @@ def _foretell(found: Read, as_json: bool, config: Path | None) -> None:
         typer.echo(f"{words} It is not in the ledger: `forgehand deliveries replay` has it taken up.")
 
 
-async def _get(path: Path, guid: str) -> dict[str, Any] | None:
+async def _get(where: Address, guid: str) -> dict[str, Any] | None:
     from bot.store import deliveries
     from bot.store.base import Store
 
-    async with Store.reading(path) as store:
+    async with Store.reading(where) as store:
         found = await deliveries.get(store, guid)
         return _row(found) if found else None
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from bot.cli.demo_service import DemoService
 from bot.cli.sweep import credentials_in
 from bot.models import Outcome
+from bot.settings import database
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.accounts import App
@@ -20,7 +21,6 @@ from bot.simulation.github.threads import Comment, Issue, Pull
 from bot.simulation.scenarios import basket
 from bot.simulation.scenarios.discount import MIDDLE
 from bot.simulation.scenarios.plays import Crash, Play, Push, Say, Tick
-from bot.store import data_directory
 
 MAINTAINER = "maya"
 MARKER = re.compile(r"<!-- forgehand:session=\w+ turn=\d+ state=\w+(?: outcome=(\w+))? -->")
@@ -140,7 +140,7 @@ class Story:
         tokens = [token.value for token in self.github.state.tokens.values()]
         said = [request.body for request in self.model.requests]
         bodies = [body for issue in self.repo.issues.values() for one in issue.comments for _, body in one.history]
-        return credentials_in([*self.secrets, *tokens], said, bodies, data_directory.database(self.data_dir))
+        return credentials_in([*self.secrets, *tokens], said, bodies, database.in_folder(self.data_dir))
 
 
 def _heard(said: Comment) -> bool:

@@ -60,7 +60,7 @@ async def _examine(config: Path | None, poll: bool) -> list[CheckupFinding]:
     try:
         return [*odd, *await checkup.examine(await start.chosen(values, poll=poll))]
     except SettingsError as error:
-        found = await checkup.examine_folder(settings.data_dir(values))
+        found = await checkup.examine_folder(settings.data_dir(values), settings.read_database(values))
         sound = all(one.level != "bad" for one in found)
         no_app = sound and any(name in str(error) for name in start.APP_NAMES)
         return [*odd, *found, bad("settings", str(error), SETUP if no_app else AGAIN)]

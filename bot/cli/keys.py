@@ -16,7 +16,6 @@ from bot.cli.shape import CommandGroup
 from bot.cli.vault_access import installation_of, opened
 from bot.errors import UserError
 from bot.settings import Secret
-from bot.store import data_directory
 
 if TYPE_CHECKING:
     from bot.store.base import Store
@@ -114,7 +113,7 @@ async def _remove(config: Path | None, name: str | None, account: str | None) ->
     if name is None:
         folder = settings.data_dir(values)
         with DataDirLock(folder):
-            store = await Store.open(data_directory.database(folder))
+            store = await Store.open(settings.read_database(values))
             try:
                 await remove_credentials(store)
                 await _note(store, "key forgotten", "all of them")

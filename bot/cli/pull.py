@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from bot.cli import asked, start
 from bot.errors import GitHubRefused, UserError
 from bot.models import SessionId
-from bot.store import data_directory
 
 if TYPE_CHECKING:
     from bot.settings import Settings
@@ -40,7 +39,7 @@ async def pull(config: Path | None, session_id: SessionId, path: Path) -> Pulled
 
     values = asked.values_for(path, config)
     chosen = await start.chosen(values, poll=False)
-    async with Store.reading(data_directory.database(chosen.data_dir)) as store:
+    async with Store.reading(chosen.database) as store:
         session = await sessions.session(store, session_id)
         turns = await sessions.turns_of(store, session_id)
     folder = await folders.look(path)

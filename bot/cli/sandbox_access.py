@@ -6,6 +6,7 @@ is locked for it; what a session loses with its sandbox is the session's to noti
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from bot import settings
 from bot.errors import StoreError, UserError
 from bot.models import SessionId, TurnKey, TurnState
+from bot.settings import Address
 from bot.store import data_directory
 
 if TYPE_CHECKING:
@@ -124,21 +126,20 @@ async def turns_in(store: Store | None, sandbox_id: str) -> list[Turn]:
 
 
 @asynccontextmanager
-async def readable(folder: Path) -> AsyncIterator[Store | None]:
+async def readable(where: Address) -> AsyncIterator[Store | None]:
     """None where nothing was ever stored."""
-    from bot.store.base import Store
+    from bot.store.base import Store, exists
 
-    if not data_directory.database(folder).exists():
+    if not await asyncio.to_thread(exists, where):
         yield None
         return
-    async with Store.reading(data_directory.database(folder)) as store:
+    async with Store.reading(where) as store:
         yield store
 
 
 @asynccontextmanager
 async def opened(config: Path | None, *, makes: bool = False) -> AsyncIterator[SandboxAccess]:
     """Only who `makes` one begins a data directory: a look into an empty home leaves it empty."""
-    from bot.store import data_directory
     from sandbox.choice import choose
 
     values = settings.from_environment(config)
@@ -147,7 +148,7 @@ async def opened(config: Path | None, *, makes: bool = False) -> AsyncIterator[S
         if not makes and not folder.exists():
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="forgehand-")))
         data_directory.prepare(folder, known=("state.db", "lock", "environments"))
-        store = await stack.enter_async_context(readable(folder))
+        store = await stack.enter_async_context(readable(settings.read_database(values)))
         choice = await choose(folder / "environments", e2b=settings.read_e2b(values))
         stack.push_async_callback(choice.provider.close)
         yield SandboxAccess(choice, store, time.time())

@@ -7,9 +7,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from bot import settings
 from bot.cli import console, logs
-from bot.cli.asked import Config
+from bot.cli.asked import Config, database
 from bot.cli.sandbox_access import opened, readable, turns_in
 from bot.errors import UserError
 
@@ -27,7 +26,7 @@ def command(
 
 
 async def _print(config: Path | None, sandbox: str, *, follow: bool, as_json: bool) -> None:
-    async with readable(settings.data_dir(settings.from_environment(config))) as store:
+    async with readable(database(config)) as store:
         turns = await turns_in(store, sandbox)
         for turn in turns:
             assert store is not None

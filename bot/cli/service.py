@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
+
+from bot.settings import Address
 
 ANSWER_SECONDS = 10.0
 
 
-async def ask(path: Path, kind: str, body: dict[str, str]) -> tuple[bool, str]:
+async def ask(where: Address, kind: str, body: dict[str, str]) -> tuple[bool, str]:
     """Leave a request for the running service and wait for its answer."""
     from bot.store import operations
     from bot.store.base import Store
 
-    store = await Store.open(path, migrate=False)
+    store = await Store.open(where, migrate=False)
     try:
         request_id = await operations.leave_request(store, kind, body)
         async with asyncio.timeout(ANSWER_SECONDS):

@@ -13,12 +13,13 @@ import typer
 
 from bot import funds, settings
 from bot.cli import console, service
-from bot.cli.asked import AsJson, Config, database
+from bot.cli.asked import AsJson, Config, data_dir, database
 from bot.cli.shape import CommandGroup
 from bot.errors import UserError
 from bot.funds import BudgetTerms
 from bot.kinds.parts import OnFork
 from bot.models import SessionId
+from bot.settings import Address
 from bot.words import on_money
 
 if TYPE_CHECKING:
@@ -47,11 +48,11 @@ def _when(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-async def _list(path: Path) -> list[dict[str, Any]]:
+async def _list(where: Address) -> list[dict[str, Any]]:
     from bot.store import sessions
     from bot.store.base import Store
 
-    async with Store.reading(path) as store:
+    async with Store.reading(where) as store:
         return [dataclasses.asdict(row) for row in await sessions.listing(store)]
 
 
@@ -78,11 +79,11 @@ def _cost(turn: dict[str, Any]) -> str:
     return f"${turn['cost_usd']:.4f}{f' + ${sandbox:.4f} sandbox' if (sandbox := turn['sandbox_usd']) else ''}"
 
 
-async def _show(path: Path, session_id: SessionId, terms: BudgetTerms) -> dict[str, Any]:
+async def _show(where: Address, session_id: SessionId, terms: BudgetTerms) -> dict[str, Any]:
     from bot.store import machines, sessions, spend
     from bot.store.base import Store
 
-    async with Store.reading(path) as store:
+    async with Store.reading(where) as store:
         session = dataclasses.asdict(await sessions.session(store, session_id))
         turns: list[dict[str, Any]] = []
         for turn in await sessions.turns_of(store, session_id):
@@ -103,16 +104,16 @@ def logs(
 ) -> None:
     """What the agent said and did, in order; with --json every line of its output as it is."""
     if checks:
-        _show_checks(database(config), SessionId(session), as_json=as_json)
+        _show_checks(config, SessionId(session), as_json=as_json)
         return
     console.run(_logs(database(config), SessionId(session), as_json=as_json))
 
 
-def _show_checks(path: Path, session_id: SessionId, *, as_json: bool) -> None:
+def _show_checks(config: Path | None, session_id: SessionId, *, as_json: bool) -> None:
     from bot.sessions import declared_checks
 
-    console.run(_turns(path, session_id))
-    for file in declared_checks.outputs_of(path.parent, session_id):
+    console.run(_turns(database(config), session_id))
+    for file in declared_checks.outputs_of(data_dir(config), session_id):
         text = file.read_text(encoding="utf-8")
         if as_json:
             console.print_json({"name": file.stem, "text": text})
@@ -120,22 +121,22 @@ def _show_checks(path: Path, session_id: SessionId, *, as_json: bool) -> None:
             typer.echo(text, nl=False)
 
 
-async def _turns(path: Path, session_id: SessionId) -> list[Turn]:
+async def _turns(where: Address, session_id: SessionId) -> list[Turn]:
     """Says so where there is no such session."""
     from bot.store import sessions
     from bot.store.base import Store
 
-    async with Store.reading(path) as store:
+    async with Store.reading(where) as store:
         await sessions.session(store, session_id)
         return await sessions.turns_of(store, session_id)
 
 
-async def _logs(path: Path, session_id: SessionId, *, as_json: bool) -> None:
+async def _logs(where: Address, session_id: SessionId, *, as_json: bool) -> None:
     from bot.cli import logs as telling
     from bot.store import sessions
     from bot.store.base import Store
 
-    async with Store.reading(path) as store:
+    async with Store.reading(where) as store:
         await sessions.session(store, session_id)
         for turn in await sessions.turns_of(store, session_id):
             await telling.print_turn(store, turn.key, as_json=as_json)
@@ -177,13 +178,13 @@ def _have(kind: str, name: str, session: str, as_json: bool, config: Path | None
         console.fail(answer)
 
 
-async def _asked(path: Path, kind: str, session_id: SessionId, more: dict[str, str]) -> tuple[bool, str]:
+async def _asked(where: Address, kind: str, session_id: SessionId, more: dict[str, str]) -> tuple[bool, str]:
     from bot.store import sessions
     from bot.store.base import Store
 
-    async with Store.reading(path) as store:
+    async with Store.reading(where) as store:
         await sessions.session(store, session_id)  # one that is not there needs no service to say so
-    return await service.ask(path, kind, {"session": session_id, **more})
+    return await service.ask(where, kind, {"session": session_id, **more})
 
 
 @app.command()
@@ -193,13 +194,13 @@ def patch(
     config: Config = None,
 ) -> None:
     """Print a turn's work on a fork as a patch for `git am`."""
-    sys.stdout.buffer.write(console.run(_patch(database(config), SessionId(session), turn)))
+    sys.stdout.buffer.write(console.run(_patch(config, SessionId(session), turn)))
 
 
-async def _patch(path: Path, session_id: SessionId, n: int | None) -> bytes:
-    turns = await _turns(path, session_id)
+async def _patch(config: Path | None, session_id: SessionId, n: int | None) -> bytes:
+    turns = await _turns(database(config), session_id)
     names = [name for one in turns if (name := one.part(OnFork).patch) and n in (None, one.n)]
-    file = path.parent / "kept" / names[-1] if names else None
+    file = data_dir(config) / "kept" / names[-1] if names else None
     if file is None or not await asyncio.to_thread(file.is_file):
         raise UserError(f"Session {session_id} has no patch{f' of turn {n}' if n else ''}; one is kept for 30 days.")
     return await asyncio.to_thread(file.read_bytes)

@@ -17,7 +17,6 @@ from bot.cli.asked import AsJson, Config
 from bot.errors import UserError
 from bot.funds import BudgetTerms
 from bot.models import SessionId
-from bot.store import data_directory
 from bot.words import on_money
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ async def _summed(config: Path | None, by: SpendGrouping, since: str) -> list[di
 
     start, values = began(since, time.time()), settings.from_environment(config)
     terms = BudgetTerms.of(settings.read_limits(values))
-    async with Store.reading(data_directory.database(settings.data_dir(values))) as store:
+    async with Store.reading(settings.read_database(values)) as store:
         rows = [shown(row) for row in await spend.summed(store, by, start)]
         return (
             [{**row, **await _in_all(store, row["session"], terms)} for row in rows]

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from bot import settings
 from bot.settings import Settings
-from bot.store import data_directory
 
 APP_NAMES = ("FORGEHAND_APP_ID", "FORGEHAND_PRIVATE_KEY", "FORGEHAND_WEBHOOK_SECRET")
 
@@ -25,13 +24,14 @@ async def merged(values: Mapping[str, str]) -> dict[str, str]:
     from bot import registration
     from bot import vault as vaults
     from bot.keyring import KeyRing
+    from bot.store.base import exists
 
-    path = data_directory.database(settings.data_dir(values))
-    if not path.exists():
+    where = settings.read_database(values)
+    if not await asyncio.to_thread(exists, where):
         return dict(values)
     ring = KeyRing(settings.read_secret_keys(values))
-    await asyncio.to_thread(vaults.verify, path, ring)
-    app = await asyncio.to_thread(registration.peek, path, ring)
+    await asyncio.to_thread(vaults.verify, where, ring)
+    app = await asyncio.to_thread(registration.peek, where, ring)
     return registration.under(values, app)
 
 

@@ -26,8 +26,7 @@ def resume(as_json: AsJson = False, config: Config = None) -> None:
 
 
 def _throw(kind: str, body: dict[str, str], as_json: bool, config: Path | None) -> None:
-    path = database(config)
-    done, answer = console.run(service.ask(path, kind, body))
+    done, answer = console.run(service.ask(database(config), kind, body))
     if as_json:
         console.print_json({"done": done, "message": answer})
     elif done:

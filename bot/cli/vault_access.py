@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bot import settings
 from bot.errors import UserError
 from bot.models import InstallationId
-from bot.store import data_directory
+from bot.settings import database
 
 if TYPE_CHECKING:
     from bot.store.base import Store
@@ -27,17 +27,17 @@ async def opened(values: Mapping[str, str], *, writes: bool) -> AsyncIterator[tu
     nothing to look at yet, it is given an empty store of its own, and the home stays as it is."""
     from bot import vault as vaults
     from bot.keyring import KeyRing
-    from bot.store.base import Store
+    from bot.store.base import Store, exists
 
-    path = data_directory.database(settings.data_dir(values))
+    where, folder = settings.read_database(values), settings.data_dir(values)
     ring = KeyRing(settings.read_secret_keys(values))
     async with AsyncExitStack() as stack:
-        if not writes and not path.exists():
-            path = Path(stack.enter_context(TemporaryDirectory(prefix="forgehand-"))) / path.name
-            writes = True
-        alone = writes and _is_ours(stack, path.parent)
-        await asyncio.to_thread(vaults.verify, path, ring)
-        store = await (Store.open(path, migrate=alone) if writes else Store.open_reader(path))
+        if not writes and not await asyncio.to_thread(exists, where):
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="forgehand-")))
+            where, writes = database.in_folder(folder), True
+        alone = writes and _is_ours(stack, folder)
+        await asyncio.to_thread(vaults.verify, where, ring)
+        store = await (Store.open(where, migrate=alone) if writes else Store.open_reader(where))
         stack.push_async_callback(store.close)
         vault = vaults.Vault(store, ring)
         if alone:

@@ -11,7 +11,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bot.errors import SettingsError
-from bot.settings import app_key, dotenv, e2b, prices
+from bot.settings import app_key, database, dotenv, e2b, prices
+from bot.settings.database import Address
 from bot.settings.reader import LOOPBACK, Secret, SettingsReader
 from sandbox.e2b.settings import E2BSettings
 
@@ -19,6 +20,7 @@ __all__ = [
     "GITHUB",
     "GITHUB_API",
     "LOOPBACK",
+    "Address",
     "GitHubSettings",
     "Limits",
     "ModelSettings",
@@ -28,6 +30,7 @@ __all__ = [
     "from_environment",
     "read",
     "read_address",
+    "read_database",
     "read_e2b",
     "read_egress",
     "read_github_urls",
@@ -98,6 +101,7 @@ class Limits:
 @dataclass(frozen=True)
 class Settings:
     data_dir: Path
+    database: Address
     host: str
     port: int
     public_url: str | None
@@ -131,6 +135,7 @@ class Settings:
             self.metrics_token,
             self.github.client_secret,
             Secret(self.e2b.api_key) if self.e2b else None,
+            database.password_of(self.database),
         )
         always = self.github.private_key, *self.github.webhook_secrets, *self.secret_keys
         return *always, *(one for one in optional if one)
@@ -294,6 +299,10 @@ def data_dir(values: Mapping[str, str]) -> Path:
     return Path(values.get("FORGEHAND_DATA_DIR") or default).expanduser().absolute()
 
 
+def read_database(values: Mapping[str, str]) -> Address:
+    return database.read(SettingsReader(values), data_dir(values))
+
+
 def read(values: Mapping[str, str]) -> Settings:
     """Read all settings of the service; a SettingsError is one sentence that names the wrong one."""
     reader = SettingsReader(values)
@@ -302,10 +311,9 @@ def read(values: Mapping[str, str]) -> Settings:
         raise SettingsError(f"FORGEHAND_COMMAND must be one word such as /claude, not {command!r}.")
     host, port = read_address(values)
     poll_seconds = reader.number("FORGEHAND_POLL_SECONDS", 0)
-    if reader.text("FORGEHAND_DATABASE_URL", ""):
-        raise SettingsError("FORGEHAND_DATABASE_URL: Postgres is not supported yet. Leave it empty to use SQLite.")
     return Settings(
         data_dir=data_dir(values),
+        database=read_database(values),
         host=host,
         port=port,
         public_url=read_public_url(values) or None,

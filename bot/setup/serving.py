@@ -20,7 +20,6 @@ from bot.registration import Registered
 from bot.setup.bench import SetupState
 from bot.setup.desk import SetUpDesk
 from bot.setup.door import Door
-from bot.store import data_directory
 from bot.store.base import Store
 from bot.store.data_directory import DataDirLock
 from bot.vault import Vault
@@ -46,13 +45,13 @@ async def serving(values: Mapping[str, str]) -> AsyncIterator[SetUp]:
         return "Forgehand is being set up."
 
     ring = KeyRing(settings.read_secret_keys(values))
-    folder, door = settings.data_dir(values), Door()
+    folder, where, door = settings.data_dir(values), settings.read_database(values), Door()
     redactor = Redactor([door.token.reveal(), *(key.reveal() for key in settings.read_secret_keys(values))])
     logs.configure(redactor.redact)
     async with AsyncExitStack() as stack:
         stack.enter_context(DataDirLock(folder))
-        await asyncio.to_thread(vault.verify, data_directory.database(folder), ring)
-        store = await Store.open(data_directory.database(folder))
+        await asyncio.to_thread(vault.verify, where, ring)
+        store = await Store.open(where)
         stack.push_async_callback(store.close)
         kept = Vault(store, ring, redactor.register)
         await kept.prepare()

@@ -7,12 +7,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
 from bot.account_settings import Choices, SettingChoice, Value, version
 from bot.models import InstallationId
+from bot.settings import Address
 from bot.store import audit, base
 from bot.store.base import Store
 from bot.store.records import Record
@@ -190,6 +190,6 @@ def replace_credential(db: Database, row: Sealed, ciphertext: str) -> bool:
     return run(db, _REPLACE, ciphertext=ciphertext, **values) == 1
 
 
-def peek_credential(path: Path) -> list[Sealed]:
-    """Read a file that is not open yet, without changing it; empty if it cannot be read."""
-    return base.peek(path, credentials_of) or []
+def peek_credential(where: Address) -> list[Sealed]:
+    """Read a database that is not open yet, without changing it; empty if it cannot be read."""
+    return base.peek(where, credentials_of) or []

@@ -8,28 +8,30 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from bot.errors import StoreError
-from bot.settings import Secret
+from bot.settings.database import Address
 from bot.store.rows import Database, Row, many, one, run
-from bot.store.sqlite.backend import SqliteBackend, peek
+from bot.store.sqlite import backend as sqlite
+from bot.store.sqlite.backend import SqliteBackend
 
 if TYPE_CHECKING:
     from bot.store.postgres.backend import PostgresBackend
 
-__all__ = ["Address", "Backend", "Clock", "Database", "Store", "peek"]
+__all__ = ["Address", "Backend", "Clock", "Database", "Store", "exists", "peek"]
 
-Address = Path | Secret
-"""Where a store is: a file of SQLite's, or the URL of a PostgreSQL server, which may hold a password."""
 Clock = Callable[[], float]
 T = TypeVar("T")
 
 
 class Backend(Protocol):
     """A database program."""
+
+    @property
+    def name(self) -> str: ...
 
     def submit(self, work: Callable[[Database], Any]) -> asyncio.Future[Any]:
         """Run `work` in the only writing transaction; the future resolves once it is committed and synced."""
@@ -41,6 +43,9 @@ class Backend(Protocol):
 
     async def check(self) -> list[str]:
         """Problems with the data; empty when it is sound."""
+
+    def claim(self) -> AbstractContextManager[None]:
+        """Hold the database for one service while the block lasts; Occupied if another has it. Blocks."""
 
     def close(self) -> None:
         """Write what waits, then close; blocks."""
@@ -74,6 +79,11 @@ class Store:
         finally:
             await store.close()
 
+    @property
+    def name(self) -> str:
+        """Where it is, in words that hold no secret."""
+        return self.backend.name
+
     async def write(self, work: Callable[[Database], T]) -> T:
         """Run `work` in the writer's transaction; return when it is committed and synced.
 
@@ -95,9 +105,29 @@ class Store:
         """Run one statement as a transaction; return how many rows it changed."""
         return await self.write(lambda db: run(db, sql, **values))
 
+    @asynccontextmanager
+    async def claimed(self) -> AsyncIterator[None]:
+        """Hold the database for this service while the block lasts; Occupied if another has it."""
+        claim = self.backend.claim()
+        await asyncio.to_thread(claim.__enter__)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(claim.__exit__, None, None, None)
+
     async def close(self) -> None:
         """Write what waits, then let go of the database; safe to repeat."""
         await asyncio.to_thread(self.backend.close)
+
+
+def exists(where: Address) -> bool:
+    """Tell whether anything was ever stored there; blocking."""
+    return where.exists() if isinstance(where, Path) else _postgres().exists(where.reveal())
+
+
+def peek(where: Address, work: Callable[[Database], T]) -> T | None:
+    """Run `work` on a database that nobody has opened yet; None if it cannot be read: `open` will say why. Blocking."""
+    return sqlite.peek(where, work) if isinstance(where, Path) else _postgres().peek(where.reveal(), work)
 
 
 def _open(where: Address, *, migrate: bool) -> Backend:

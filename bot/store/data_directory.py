@@ -12,10 +12,6 @@ from typing import Self
 from bot.errors import StoreError
 
 
-def database(data_dir: Path) -> Path:
-    return data_dir / "state.db"
-
-
 def prepare(directory: Path, *, known: tuple[str, ...] = ("state.db", "lock")) -> None:
     """Create the folder, or accept one that is empty or already ours, and close it to others (0700)."""
     try:

@@ -12,7 +12,8 @@ from bot.errors import UserError
 from bot.models import Outcome, Step
 from bot.sessions.money.budget import Prices
 from bot.sessions.moves import RunVerdict
-from bot.store import data_directory, spend
+from bot.settings import database
+from bot.store import spend
 from bot.store.base import Store
 from bot.words import endings
 from bot.workbench import folder as folders
@@ -58,7 +59,7 @@ class Workbench:
 
     async def _with_store(self, slot: Path, scratch: Path, found: folders.Folder) -> Report:
         """The money is counted in a store of this run's own."""
-        store = await Store.open(data_directory.database(scratch / "store"))
+        store = await Store.open(database.in_folder(scratch / "store"))
         try:
             report = await self._reported(slot, scratch, found, store)
             return replace(report, cost=await spend.turn_cost(store, self._job.key))

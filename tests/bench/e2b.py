@@ -69,7 +69,7 @@ async def bring_in(world: World, e2b: E2BStandIn) -> None:
             await world.outcome(on=issue)
             sent = sum(call.size for call in e2b.calls[before:] if call.path.startswith("/files"))
             key = TurnKey(SessionId(str(world.states(issue)[0]["session"])), 1)
-            store = await Store.open_reader(world.root / "data" / "state.db")
+            store = await Store.open_reader(world.database)
             turn = await sessions.turn(store, key)
             await store.close()
             assert turn.started_at is not None

@@ -68,7 +68,7 @@ def _asked_more(before: int, model: SimulatedAnthropic) -> bool:
 
 async def latency(world: World) -> None:
     """From the time that the agent's client put on a line to the time at which its event was stored."""
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     late = []
     for row in await sessions.listing(store):
         for turn in await sessions.turns_of(store, row.id):

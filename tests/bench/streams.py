@@ -72,7 +72,7 @@ async def _measure(world: World, service: Service, count: int) -> None:
 
 
 async def _rows(world: World, sql: str, **values: object) -> list[Row]:
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     try:
         return await store.read(lambda db: many(db, sql, **values))
     finally:

@@ -124,7 +124,7 @@ async def _health(url: str, seconds: float) -> str:
 
 
 async def _rows(world: World, session: str) -> dict[int, float]:
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     try:
         sql = "SELECT seq, at FROM events WHERE session_id = :id"
         return {row["seq"]: row["at"] for row in await store.read(lambda db: many(db, sql, id=session))}

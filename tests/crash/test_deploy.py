@@ -56,7 +56,7 @@ async def test_yesterdays_backup_makes_nothing_twice(world: World) -> None:
     assert first is not None
     world.say("/claude do it")
     await world.model.reached("on", timeout=60)
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     await operations.backup(store, backup)
     await store.close()
     world.model.release("on")

@@ -96,7 +96,7 @@ async def no_strays(world: World) -> None:
     if world.environment.get("FORGEHAND_SANDBOX") == "e2b":
         return
     base = EnvironmentsFolder(world.root / "data" / "environments")
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     try:
         async with asyncio.timeout(20):
             while True:
@@ -120,7 +120,7 @@ async def whole(world: World, turns: int = 1) -> None:
     assert [[reaction.content for reaction in one.reactions] for one in asked] == [["eyes"]] * turns
     assert (world.repo.file(pull.head, "shop.py") or b"").count(b"max(0.0") == 1
     assert all(world.repo.file(pull.head, f"turn-{n}.txt") == b"0\n" for n in range(1, turns))
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     try:
         [row] = await sessions.listing(store)
         found = await sessions.turns_of(store, row.id)
@@ -139,7 +139,7 @@ async def nothing_left_running(world: World, e2b: E2BStandIn) -> None:
         while [one for one in e2b.live if one.state == "running"]:
             await asyncio.sleep(0.1)
     ran = sum((one.ended_at or one.end_at) - one.created_at for one in e2b.sandboxes)
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     try:
         [row] = await sessions.listing(store)
         counted = (await stored.session_machines(store, row.id)).seconds

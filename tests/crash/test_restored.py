@@ -18,7 +18,7 @@ WORK = Call("Bash", {"command": "echo more >> shop.py", "description": "Add"})
 
 
 async def backup(world: World, target: Path) -> None:
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     await operations.backup(store, target)
     await store.close()
 

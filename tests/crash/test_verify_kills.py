@@ -32,7 +32,7 @@ async def mended(world: World) -> None:
     assert len(world.replies()) == 1 and world.repo.branches().keys() == {"main", pull.head}
     assert world.repo.file(pull.head, "more.txt") == b"more\n"
     assert max(sum(GIVEN_BACK in words for words in one.spoken) for one in world.model.requests) == 1
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     try:
         [row] = await sessions.listing(store)
         [turn] = await sessions.turns_of(store, row.id)

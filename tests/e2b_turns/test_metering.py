@@ -46,7 +46,7 @@ def key_of(world: World) -> TurnKey:
 
 
 async def seconds(world: World, e2b: E2BStandIn) -> float:
-    store = await Store.open_reader(world.root / "data" / "state.db", clock=e2b.clock.now)
+    store = await Store.open_reader(world.database, clock=e2b.clock.now)
     try:
         found = await stored.session_machines(store, key_of(world).session)
     finally:
@@ -115,7 +115,7 @@ async def test_the_live_comment_shows_what_the_environment_uses(cloud: tuple[Wor
         await world.github.changed(lambda: "environment: CPU" in world.replies()[0].body, 20)
         world.model.release("go")
         assert await world.outcome() == "pull_request"
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     found = await machines.latest_sample(store, key_of(world))
     await store.close()
     assert found is not None

@@ -68,7 +68,7 @@ def _most_at_once(e2b: E2BStandIn) -> int:
 
 async def _waits(world: World, e2b: E2BStandIn) -> list[float]:
     """From the wish for a sandbox to its creation, in the order of the wishes."""
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     try:
         found = []
         for sandbox in e2b.sandboxes:

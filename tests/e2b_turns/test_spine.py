@@ -223,7 +223,7 @@ async def stay_away(e2b: E2BStandIn) -> None:
 
 async def notes(world: World) -> list[str]:
     """What we have put among the agent's lines."""
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     try:
         [session] = await sessions.listing(store)
         rows = await transcript.events_of_session(store, session.id, 0, 10_000)
@@ -240,7 +240,7 @@ async def until_checkpoint(world: World) -> None:
 
 
 async def _noted(world: World) -> bool:
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     try:
         return (await sessions.running(store))[0].checkpoint_at is not None
     finally:
@@ -248,7 +248,7 @@ async def _noted(world: World) -> bool:
 
 
 async def set_resumptions(world: World, count: int) -> None:
-    store = await Store.open(world.root / "data" / "state.db", migrate=False)
+    store = await Store.open(world.database, migrate=False)
     try:
         [turn] = await sessions.running(store)
         await sessions.update_turn(store, turn.key, resumptions=count)
@@ -364,7 +364,7 @@ async def test_a_sandbox_that_vanishes_while_its_work_is_published_is_not_missed
 
 
 async def _is_at(world: World, step: Step) -> bool:
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     try:
         return [turn.step for turn in await sessions.running(store)] == [step]
     finally:

@@ -60,7 +60,7 @@ class Life(Place):
 
     async def rows(self, count: int) -> None:
         """So many are on record; those that wait for room are, too."""
-        store = await Store.open_reader(self.world.root / "data" / "state.db")
+        store = await Store.open_reader(self.world.database)
         try:
             async with asyncio.timeout(20):
                 while len(await environments.all_of_them(store)) != count:

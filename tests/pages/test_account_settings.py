@@ -34,7 +34,7 @@ async def sent(who: Visitor, path: str, form: str, **fields: str) -> tuple[int, 
 
 
 async def trail(world: World) -> list[tuple[str, str, str | None]]:
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     try:
         return [(one.actor, one.action, one.detail) for one in await audit.listing(store)]
     finally:

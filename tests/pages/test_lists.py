@@ -147,7 +147,7 @@ async def test_lists_of_a_hundred_thousand_rows_are_quick(world: World, other: i
         pass
     filled(world, other, "secret", 100_000, newest=True)
     filled(world, world.repo.id, "shop", 5, newest=False)
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     hidden = frozenset([other])
     wishes = [Wanted(), Wanted(repo=world.repo.id), Wanted(person="nobody"), Wanted(hidden=hidden)]  # type: ignore[arg-type]
     try:

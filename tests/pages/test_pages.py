@@ -248,7 +248,7 @@ async def test_of_many_long_entries_a_page_has_the_newest_and_a_stream_tells_the
         world.say("/claude fix this")
         assert await world.outcome() == "no_change"
         key = TurnKey(SessionId(str(world.states()[0]["session"])), 1)
-        store = await Store.open(world.root / "data" / "state.db", migrate=False)
+        store = await Store.open(world.database, migrate=False)
         block = {"type": "text", "text": "word " * 4_000}
         message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [block]}
         line = json.dumps({"type": "assistant", "message": message, "session_id": "s"})

@@ -25,7 +25,7 @@ from tests.world.work_under_way import WRITE
 
 
 async def reader(world: World) -> Store:
-    return await Store.open_reader(world.root / "data" / "state.db")
+    return await Store.open_reader(world.database)
 
 
 async def states(world: World) -> dict[InstallationId, InstallationState]:

@@ -62,7 +62,7 @@ async def test_paused_nothing_new_begins_and_all_see_it_until_it_is_resumed(worl
         assert (await forgehand(world.environment, "resume", "--json")).json["done"]
         assert await world.outcome() == "no_change"
         assert (await client.get("/readyz")).status_code == 200
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     acts = [one.action for one in await audit.listing(store)]
     await store.close()
     assert [one for one in acts if one in ("pause", "resume")] == ["resume", "pause"]
@@ -72,7 +72,7 @@ async def test_the_operator_reads_who_did_what_and_is_reminded_of_a_pause(world:
     async with served(world):
         for words, stdin in ((["keys", "set", "ANTHROPIC_API_KEY"], "canary-of-a-key"), (["pause"], "")):
             assert (await forgehand(world.environment, *words, stdin=stdin)).code == 0
-        well = await checkup.examine_folder(world.root / "data")
+        well = await checkup.examine_folder(world.root / "data", world.database)
         assert (await forgehand(world.environment, "resume")).code == 0
         await forgehand(world.environment, "keys", "remove", "ANTHROPIC_API_KEY")
         told = (await forgehand(world.environment, "audit", "--json")).json

@@ -27,7 +27,7 @@ FORGOTTEN, EXPIRED = "repository forgotten", "rescue ref expired"
 
 @asynccontextmanager
 async def reader(world: World) -> AsyncIterator[Store]:
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     try:
         yield store
     finally:

@@ -12,6 +12,7 @@ import pytest
 from bot.errors import StoreError, TransientError
 from bot.settings import Secret
 from bot.store.base import Store
+from bot.store.data_directory import Occupied
 from bot.store.rows import one, run
 from tests.store.rows import guids, insert
 from tests.world.postgres import PostgresServer
@@ -23,19 +24,21 @@ pytestmark = pytest.mark.postgres
 class Cut:
     """A store that reaches its server through a wire that tests can cut."""
 
-    def __init__(self, store: Store, wire: WireCutter) -> None:
+    def __init__(self, store: Store, wire: WireCutter, direct: str) -> None:
         self.store = store
         self.wire = wire
+        self.direct = direct
+        """The address past the wire."""
 
 
 @pytest.fixture
 async def cut(postgres: PostgresServer) -> AsyncIterator[Cut]:
     async with AsyncExitStack() as stack:
         wire = await stack.enter_async_context(WireCutter.running(postgres.port))
-        address = postgres.fresh().reveal().replace(str(postgres.port), str(wire.port))
-        store = await Store.open(Secret(address))
+        direct = postgres.fresh().reveal()
+        store = await Store.open(Secret(direct.replace(str(postgres.port), str(wire.port))))
         stack.push_async_callback(store.close)
-        yield Cut(store, wire)
+        yield Cut(store, wire, direct)
 
 
 @pytest.mark.quick("bot.store.postgres", "bot.store.migrations")
@@ -121,6 +124,22 @@ async def test_a_wire_that_swallows_everything_is_noticed(cut: Cut, monkeypatch:
     cut.wire.passing.set()
     await cut.store.write(insert("b"))
     assert await guids(cut.store) == ["a", "b"]
+
+
+async def test_one_service_at_a_time_writes(cut: Cut, postgres: PostgresServer) -> None:
+    first, second = cut.store, await Store.open(Secret(cut.direct))
+    async with first.claimed():
+        await first.write(insert("a"))
+        with pytest.raises(Occupied, match="already running on"):
+            async with second.claimed():
+                pass
+        cut.wire.cut()
+        async with second.claimed():
+            with pytest.raises(StoreError, match="taken over"):
+                await first.write(insert("b"))
+            await second.write(insert("c"))
+    assert await guids(first) == ["a", "c"]
+    await second.close()
 
 
 async def test_what_is_wrong_with_the_address_is_said_without_the_password(postgres: PostgresServer) -> None:

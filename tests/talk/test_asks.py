@@ -72,7 +72,7 @@ async def test_a_yes_lets_the_waiting_agent_go_on_and_is_in_the_audit_trail(worl
         world.say(f"/claude approve {question}")
         assert await world.outcome() == "pull_request", world.replies()[0].body
     assert world.repo.file(world.pulls()[0].head, "built.txt") == b""
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     entries = [(one.actor, one.action, one.subject) for one in await audit.listing(store)]
     await store.close()
     assert entries == [("alice", "approved", question)]

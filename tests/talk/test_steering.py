@@ -229,7 +229,7 @@ async def test_words_that_are_changed_afterwards_are_heard_as_they_were(world: W
         assert await world.outcome(on=other) == "no_change", world.replies(other)[0].body
     assert heard(world, "as written first") == 1 and heard(world, "deleted later") == 1
     assert heard(world, "as written then") == 0
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     turns = await sessions.turns_of(store, SessionId(str(world.states(other)[0]["session"])))
     await store.close()
     assert len(turns) == 1, "nor did the deleted one come again as a turn"
@@ -258,7 +258,7 @@ async def test_the_delivery_is_a_row_among_the_events(world: World) -> None:
         await told(world, world.say("/claude mind the tests"))
         world.model.release("on")
         await world.outcome()
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     key = TurnKey(SessionId(str(world.states()[0]["session"])), 1)
     rows = [row for row in await transcript.events_of_turn(store, key) if row.kind == "message"]
     await store.close()

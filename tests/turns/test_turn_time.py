@@ -42,7 +42,7 @@ async def test_a_turn_ends_ten_minutes_before_the_plan_ends_its_sandbox(tmp_path
         async with world.bot():
             world.say("/claude fix this")
             assert await world.outcome() == "no_change"
-        store = await Store.open_reader(world.root / "data" / "state.db")
+        store = await Store.open_reader(world.database)
         [session] = await sessions.listing(store)
         [turn] = await sessions.turns_of(store, session.id)
         await store.close()

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from bot import settings
 from bot.errors import SettingsError
-from bot.settings import dotenv
+from bot.settings import Secret, dotenv
 
 
 def pem(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> str:
@@ -89,6 +89,10 @@ ODD = ("1e999", "-1e999", "inf", "nan", "0x1F", "1e300", "9" * 6_000, "1_000", "
         ("FORGEHAND_EGRESS", "*"),
         ("FORGEHAND_EGRESS", "https://packages.example"),
         ("FORGEHAND_DATABASE_URL", "postgresql://here"),
+        ("FORGEHAND_DATABASE_URL", "mysql://here/forgehand"),
+        ("FORGEHAND_DATABASE_URL", "postgresql://[/forgehand"),
+        ("FORGEHAND_DATABASE_URL", "postgresql://here:99999/forgehand"),
+        ("FORGEHAND_DATABASE_PASSWORD", "word"),
     ],
 )
 def test_a_wrong_one_is_named_in_one_sentence(name: str, value: str) -> None:
@@ -96,6 +100,21 @@ def test_a_wrong_one_is_named_in_one_sentence(name: str, value: str) -> None:
         settings.read({**NEEDED, name: value})
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
+
+
+def test_the_password_of_the_database_may_stand_in_a_file_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("a word/with@signs\n", encoding="utf-8")
+    given = {"FORGEHAND_DATABASE_PASSWORD_FILE": str(tmp_path / "password")}
+    address = settings.read(
+        {**NEEDED, **given, "FORGEHAND_DATABASE_URL": "postgresql://me@db:5433/bot?sslmode=require"}
+    )
+    assert isinstance(address.database, Secret)
+    assert address.database.reveal() == "postgresql://me:a%20word%2Fwith%40signs@db:5433/bot?sslmode=require"
+    assert Secret("a word/with@signs") in address.secrets()
+    for url in ("postgresql://db/bot", "postgresql://me:other@db/bot"):
+        with pytest.raises(SettingsError, match="FORGEHAND_DATABASE") as refused:
+            settings.read({**NEEDED, **given, "FORGEHAND_DATABASE_URL": url})
+        assert "other" not in str(refused.value)
 
 
 def test_a_private_key_on_one_line_is_one() -> None:

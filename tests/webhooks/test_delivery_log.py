@@ -31,7 +31,7 @@ async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 60.0)
 
 async def ledger(world: World) -> list[StoredDelivery]:
     """Oldest first."""
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     try:
         return (await stored.newest_deliveries(store, 1000))[::-1]
     finally:
@@ -42,7 +42,7 @@ async def read_once(world: World) -> None:
     """Until the log was looked at for the first time."""
 
     async def marked() -> bool:
-        store = await Store.open_reader(world.root / "data" / "state.db")
+        store = await Store.open_reader(world.database)
         try:
             return await deliveries.log_mark(store, world.app.id) is not None
         finally:
@@ -174,7 +174,7 @@ async def test_what_one_of_several_attempts_has_delivered_is_not_done_again(worl
     world.app.webhook_url = NOWHERE
     world.github.redeliver(world.app.deliveries[0].guid)
     await world.github.idle()
-    store = await Store.open(world.root / "data" / "state.db")
+    store = await Store.open(world.database)
     await store.write(lambda db: db.execute("DELETE FROM deliveries").rowcount)
     await store.close()
     await miss(world, "/claude cost")

@@ -35,6 +35,7 @@ from bot.store.base import Clock, Store
 from sandbox.agents import claude_binary
 from sandbox.local.folders import EnvironmentsFolder
 from sandbox.local.provider import LocalProvider
+from tests.world.postgres import PostgresServer
 
 MODEL_KEY = "sk-ant-api03-" + "canary-model-key" * 4
 WEBHOOK_SECRET = "canary-webhook-secret-0123456789"
@@ -77,7 +78,7 @@ class World:
             installation = github.install(registered, repos=[repo])
             issue = github.open_issue(repo, title=discount.ISSUE_TITLE, body=discount.ISSUE_BODY, by="alice")
             world = cls(root, github, model, registered, installation, repo, issue)
-            world.environment = {**world._environment(), **changes}
+            world.environment = {**world._environment(), **_elsewhere(), **changes}
             _bring_tools(EnvironmentsFolder(world.environments))
             try:
                 yield world
@@ -95,6 +96,10 @@ class World:
         _remember_tools(base)
         if not base.path.is_relative_to(self.root):
             shutil.rmtree(base.path, ignore_errors=True)
+
+    @property
+    def database(self) -> settings.Address:
+        return settings.read_database(self.environment)
 
     @property
     def environments(self) -> Path:
@@ -124,7 +129,7 @@ class World:
     async def bot(self, clock: Clock = time.time, /, **changes: str) -> AsyncIterator[service.Running]:
         """The service in this process, on the world's data directory; GitHub's webhooks go to it."""
         chosen, open_store = settings.read({**self.environment, **changes}), partial(Store.open, clock=clock)
-        await _bring_stores(chosen.data_dir)
+        await _bring_stores(chosen.data_dir, chosen.database)
         async with service.running(chosen, open_store, clock) as running:
             self.app.webhook_url = f"{running.url}/webhook"
             yield running
@@ -176,6 +181,21 @@ class World:
         return list(self.repo.pulls.values())
 
 
+def _elsewhere() -> dict[str, str]:
+    """With FORGEHAND_TESTS_ON=postgres, each world's store is a new database of a server that this process starts."""
+    if os.environ.get("FORGEHAND_TESTS_ON") != "postgres":
+        return {}
+    return {"FORGEHAND_DATABASE_URL": _postgres().fresh().reveal()}
+
+
+@functools.cache
+def _postgres() -> PostgresServer:
+    running = PostgresServer.running()
+    server = running.__enter__()
+    atexit.register(running.__exit__, None, None, None)
+    return server
+
+
 @functools.cache
 def _stores() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="forgehand-stores-"))
@@ -183,7 +203,7 @@ def _stores() -> Path:
     return folder
 
 
-async def _bring_stores(folder: Path) -> None:
+async def _bring_stores(folder: Path, database: settings.Address) -> None:
     """As a second start would find them, but empty: to make both takes a third of what a start costs."""
     kept = [_stores() / name for name in ("state.db", "engine.db")]
     if any((folder / one.name).exists() for one in kept):
@@ -194,7 +214,7 @@ async def _bring_stores(folder: Path) -> None:
         await engine.start()
         await engine.drain()
     folder.mkdir(mode=0o700, exist_ok=True)
-    for one in kept:
+    for one in kept if isinstance(database, Path) else kept[1:]:
         shutil.copy(one, folder)
 
 

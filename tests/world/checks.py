@@ -64,7 +64,7 @@ class Checked(Place):
         return asked
 
     async def read(self, work: Callable[[Store], Awaitable[T]]) -> T:
-        store = await Store.open_reader(self.world.root / "data" / "state.db")
+        store = await Store.open_reader(self.world.database)
         try:
             return await work(store)
         finally:

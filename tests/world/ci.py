@@ -68,7 +68,7 @@ def ci(world: World, pull: Pull, ends: Mapping[str, str | None], log: bytes = LO
 async def taken_up(world: World, words: str = "", event: str = "check_run") -> None:
     """Every webhook so far was acted upon or not; of one of this kind the ledger says these words."""
     await world.github.idle()
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     try:
         async with asyncio.timeout(30):
             while await deliveries.waiting_threads(store, 1):
@@ -81,7 +81,7 @@ async def taken_up(world: World, words: str = "", event: str = "check_run") -> N
 
 async def unwatched(world: World) -> None:
     """No check is waited for any more."""
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     sql = "SELECT 1 FROM ci_watches WHERE due_at IS NOT NULL AND off_by IS NULL"
     try:
         async with asyncio.timeout(40):
@@ -93,7 +93,7 @@ async def unwatched(world: World) -> None:
 
 async def attempted(world: World) -> None:
     """A round has come to where it begins a turn, or finds that it may not."""
-    store = await Store.open_reader(world.root / "data" / "state.db")
+    store = await Store.open_reader(world.database)
     try:
         async with asyncio.timeout(40):
             while not await store.read(lambda db: many(db, "SELECT 1 FROM ci_attempts")):

@@ -12,8 +12,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from bot import settings
 
 CLOUD = {"FORGEHAND_SANDBOX": "e2b", "E2B_API_KEY": "key", "FORGEHAND_PUBLIC_URL": "https://bot.example"}
-REFUSED = {"FORGEHAND_DATABASE_URL"}
-"""Looked at only to say that it is not there yet."""
 OF_THE_SYSTEM = {"HOME", "XDG_DATA_HOME"}
 
 
@@ -58,4 +56,4 @@ def known() -> frozenset[str]:
     settings.read(here)
     settings.read(in_the_cloud)
     asked = {name for name in here.asked | in_the_cloud.asked if not name.endswith("_FILE")}
-    return frozenset(asked - REFUSED - OF_THE_SYSTEM)
+    return frozenset(asked - OF_THE_SYSTEM)

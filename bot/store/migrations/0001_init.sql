@@ -489,6 +489,14 @@ CREATE TABLE visits (
 );
 CREATE INDEX visits_ends ON visits (ends_at);
 
+-- Which service may write; used on PostgreSQL, where a lock on the data directory says nothing of others. -------------
+
+CREATE TABLE services (
+    id         TEXT PRIMARY KEY,               -- new at each start
+    host       TEXT NOT NULL,
+    started_at DOUBLE PRECISION NOT NULL
+);
+
 -- The operator: requests of the command line, switches, and who did what. -------------------------------------------
 
 CREATE TABLE requests (

@@ -34,6 +34,9 @@ THREADS = 4
 SCHEMA = "bot"
 WRITERS = 0x666F7267
 """The key of the advisory lock that writers hold; migrations hold it too."""
+SERVICE = WRITERS + 1
+"""The key of the lock that a running service holds on a connection of its own."""
+REPLACED = "Another Forgehand has taken over this database. This one writes nothing more; stop it."
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 8
 STANDSTILL_SECONDS = 5
@@ -133,6 +136,8 @@ class PostgresWriting:
         self._url = url
         self._connection: psycopg.Connection[Any] | None = None
         self._transaction = ""
+        self.service: str | None = None
+        """The service that writes; nothing is written for one that another has replaced."""
         self._watched = contextlib.ExitStack()
 
     def begin(self) -> Database:
@@ -154,6 +159,12 @@ class PostgresWriting:
         ).fetchone()
         assert locked is not None
         self._transaction = locked[0]
+        if self.service is not None:  # a statement of its own: it sees what was committed before the lock was ours
+            replaced = (
+                self._connection.execute("SELECT 1 FROM services WHERE id = %s", (self.service,)).fetchone() is None
+            )
+            if replaced:
+                raise StoreError(REPLACED)
         return Statements(self._connection)
 
     def commit(self) -> None:

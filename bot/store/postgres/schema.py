@@ -47,15 +47,18 @@ def migrate(connection: psycopg.Connection[Any]) -> None:
                 connection.execute("INSERT INTO migrations (name) VALUES (%s)", (one.name,))
 
 
+def exists(connection: psycopg.Connection[Any]) -> bool:
+    """Tell whether our tables are there."""
+    return "migrations" in _tables(connection)
+
+
 def _applied(connection: psycopg.Connection[Any], where: str) -> set[str]:
-    tables = {
-        row[0]
-        for row in connection.execute(
-            "SELECT table_name FROM information_schema.tables WHERE table_schema = %s", (SCHEMA,)
-        )
-    }
+    tables = _tables(connection)
     if tables and "migrations" not in tables:
         raise StoreError(f"The schema {SCHEMA} of {where} belongs to another program. Give Forgehand its own database.")
-    if not tables:
-        return set()
-    return {row[0] for row in connection.execute("SELECT name FROM migrations")}
+    return {row[0] for row in connection.execute("SELECT name FROM migrations")} if tables else set()
+
+
+def _tables(connection: psycopg.Connection[Any]) -> set[str]:
+    found = connection.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = %s", (SCHEMA,))
+    return {row[0] for row in found}

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -66,6 +66,10 @@ class SqliteBackend:
             raise _older(path)
         return cls(path, writable=False)
 
+    @property
+    def name(self) -> str:
+        return str(self._path)
+
     def submit(self, work: Callable[[Database], Any]) -> asyncio.Future[Any]:
         if self._writer is None:
             raise StoreError(f"{self._path} was opened for reading only.")
@@ -84,6 +88,9 @@ class SqliteBackend:
             return [line for line in found if line != "ok"] + broken
 
         return await self._readers.read(work)
+
+    def claim(self) -> AbstractContextManager[None]:
+        return nullcontext()  # the lock on its folder says it already
 
     def close(self) -> None:
         if self._writer is not None:

@@ -1,0 +1,52 @@
+"""Where the store is: a file of SQLite in the data directory, or a PostgreSQL server that replicas share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+
+from bot.errors import SettingsError
+from bot.settings.reader import Secret, SettingsReader
+
+Address = Path | Secret
+"""A file, or the URL of a server, which may hold a password."""
+NAME = "FORGEHAND_DATABASE_URL"
+PASSWORD = "FORGEHAND_DATABASE_PASSWORD"  # noqa: S105 - the name of a setting
+_FORM = f"{NAME} must be like postgresql://user@host:5432/forgehand"
+
+
+def in_folder(data_dir: Path) -> Path:
+    """The path of the file; nothing else says where it is."""
+    return data_dir / "state.db"
+
+
+def read(reader: SettingsReader, data_dir: Path) -> Address:
+    """The password may stand in the URL, or better in a file of its own."""
+    url, password = reader.secret(NAME), reader.secret(PASSWORD)
+    if url is None:
+        if password is not None:
+            raise SettingsError(f"{PASSWORD} is set without {NAME}. Set both, or neither to use SQLite.")
+        return in_folder(data_dir)
+    try:
+        parts = urlsplit(url.reveal())
+        well_formed = bool(parts.hostname or "host=" in parts.query) and len(parts.path) > 1 and parts.port != 0
+    except ValueError:
+        well_formed = False
+    if not well_formed or parts.scheme not in ("postgresql", "postgres"):
+        raise SettingsError(f"{_FORM}. Leave it empty to use SQLite.")
+    if password is None:
+        return url
+    if parts.password is not None:
+        raise SettingsError(f"{NAME} holds a password, and {PASSWORD} is set too. Remove one of them.")
+    if parts.username is None:
+        raise SettingsError(f"{_FORM}: {PASSWORD} needs the user's name in the URL.")
+    user, _, host = parts.netloc.rpartition("@")
+    return Secret(parts._replace(netloc=f"{user}:{quote(password.reveal(), safe='')}@{host}").geturl())
+
+
+def password_of(where: Address) -> Secret | None:
+    """The password in a URL, which no text that leaves us may hold."""
+    if isinstance(where, Path):
+        return None
+    password = urlsplit(where.reveal()).password
+    return Secret(unquote(password)) if password else None
