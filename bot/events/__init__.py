@@ -1,4 +1,4 @@
-"""Turns each of GitHub's webhook payloads into an event of ours; nothing else sees their JSON."""
+"""Turns GitHub's webhook payloads into our events; no other package sees their JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SUBSCRIBED_EVENTS = frozenset(
         "status",
     )
 )
-"""The same list as in app.yml."""
+"""The list in app.yml."""
 AUTOMATIC_EVENTS = frozenset(("github_app_authorization", "installation", "installation_repositories"))
 """GitHub sends these to every App; a manifest that names them is refused."""
 HANDLED_EVENTS = SUBSCRIBED_EVENTS | AUTOMATIC_EVENTS
@@ -38,7 +38,7 @@ Event = Remark | CheckAsked | CheckEnded | ThreadChanged | InstallationChanged |
 
 
 def decode(name: str, body: bytes | str, *, delivery: DeliveryId, now: float) -> Event:
-    """The event in a delivery whose signature was checked; never raises for what GitHub, or anyone, may send."""
+    """Read a delivery with a valid signature; no body makes it raise."""
     try:
         if name in accounts.ABOUT_PEOPLE:
             return accounts.decode_access(name, body, delivery)
@@ -88,7 +88,7 @@ class Installation(Struct):
 
 
 class Text(Struct):
-    """A comment or a review; from `path` on, of a comment on a line of a diff."""
+    """A comment or a review; fields from `path` on belong to a comment on a line of a diff."""
 
     id: Id
     user: User | None = None
@@ -132,7 +132,7 @@ class Subject(Struct):
 
 
 class Before(Struct, rename={"text": "from"}):
-    """What stood there before an edit."""
+    """The text before an edit."""
 
     text: str | None = None
 
@@ -174,7 +174,7 @@ class OfThread(Struct):
         return found
 
     def text(self, event: str) -> Text | Subject:
-        """What was written: the comment, the review, or the thread's own body."""
+        """Return the comment, the review, or the thread itself."""
         if event in ("issue_comment", "pull_request_review_comment"):
             found: Text | Subject | None = self.comment
         else:
@@ -220,14 +220,14 @@ class Membership(Struct):
 
 
 class OfPerson(Struct):
-    """A payload about what a person may do."""
+    """A payload about a person's access."""
 
     action: str
     sender: User
     membership: Membership | None = None
-    """In an organisation."""
+    """Their place in an organisation."""
     member: User | None = None
-    """Of a repository."""
+    """The collaborator of a repository."""
 
 
 class ShortRepo(Struct):
