@@ -175,9 +175,5 @@ class TokenUsage:
     cache_write_tokens: int = 0
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
-        return TokenUsage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cache_read_tokens + other.cache_read_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-        )
+        both = zip(vars(self).values(), vars(other).values(), strict=True)
+        return TokenUsage(*(mine + theirs for mine, theirs in both))

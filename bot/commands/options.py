@@ -56,10 +56,13 @@ def dollars(text: str) -> float | None:
     return (float(match[1]) or None) if match else None
 
 
-def _model(text: str) -> str:
-    if not _MODEL.match(text):
-        raise CommandError(f"{shown(text)} is not the name of a model: `--model claude-opus-5-5`, for example.")
-    return text
+def _matching(pattern: re.Pattern[str], problem: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if not pattern.match(text):
+            raise CommandError(f"{shown(text)} {problem}, for example.")
+        return text
+
+    return read
 
 
 def _budget(text: str) -> float:
@@ -87,12 +90,6 @@ def _timeout(text: str) -> float:
     return float(seconds)
 
 
-def _base(text: str) -> str:
-    if not _REF.match(text):
-        raise CommandError(f"{shown(text)} cannot be the name of a branch: `--base main`, for example.")
-    return text
-
-
 def _turns(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 4 and int(text) > 0):
         raise CommandError(f"`--turns` takes a whole number from 1 to 9999, not {shown(text)}.")
@@ -100,10 +97,10 @@ def _turns(text: str) -> int:
 
 
 _READERS: dict[str, tuple[str, Callable[[str], object]]] = {
-    "model": ("model", _model),
+    "model": ("model", _matching(_MODEL, "is not the name of a model: `--model claude-opus-5-5`")),
     "budget": ("budget_usd", _budget),
     "timeout": ("timeout_seconds", _timeout),
-    "base": ("base", _base),
+    "base": ("base", _matching(_REF, "cannot be the name of a branch: `--base main`")),
     "turns": ("turns", _turns),
 }
 

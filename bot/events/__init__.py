@@ -66,7 +66,9 @@ class User(Struct):
     type: str = ""
 
 
-class App(Struct):
+class Numbered(Struct):
+    """An App or an installation."""
+
     id: Id
 
 
@@ -83,20 +85,19 @@ class Repository(Struct):
     archived: bool = False
 
 
-class Installation(Struct):
-    id: Id
-
-
-class Text(Struct):
-    """A comment or a review; fields from `path` on belong to a comment on a line of a diff."""
-
-    id: Id
+class Written(Struct):
     user: User | None = None
     body: str | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
     submitted_at: datetime | None = None
-    performed_via_github_app: App | None = None
+    performed_via_github_app: Numbered | None = None
+
+
+class Text(Written, kw_only=True):
+    """A comment or a review; fields from `path` on belong to a comment on a line of a diff."""
+
+    id: Id
     path: str | None = None
     line: int | None = None
     start_line: int | None = None
@@ -114,17 +115,11 @@ class Team(Struct):
     slug: Name
 
 
-class Subject(Struct):
+class Subject(Written, kw_only=True):
     """An issue or a pull request; a pull request has a head."""
 
     number: Number
     title: str | None = None
-    user: User | None = None
-    body: str | None = None
-    created_at: datetime | None = None
-    updated_at: datetime | None = None
-    submitted_at: datetime | None = None
-    performed_via_github_app: App | None = None
     pull_request: dict[str, object] | None = None
     locked: bool = False
     head: Head | None = None
@@ -157,7 +152,7 @@ class OfThread(Struct):
     action: str
     sender: User
     repository: Repository
-    installation: Installation | None = None
+    installation: Numbered | None = None
     issue: Subject | None = None
     pull_request: Subject | None = None
     comment: Text | None = None
@@ -187,7 +182,7 @@ class OfThread(Struct):
 class CheckRun(Struct):
     head_sha: str = ""
     external_id: str | None = None
-    app: App | None = None
+    app: Numbered | None = None
 
 
 class Pressed(Struct):
@@ -201,7 +196,7 @@ class OfCheck(Struct):
     sender: User
     repository: Repository
     check_run: CheckRun
-    installation: Installation | None = None
+    installation: Numbered | None = None
     requested_action: Pressed | None = None
 
 
@@ -212,7 +207,7 @@ class OfStatus(Struct):
     state: str
     sender: User
     repository: Repository
-    installation: Installation | None = None
+    installation: Numbered | None = None
 
 
 class Membership(Struct):

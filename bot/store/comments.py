@@ -8,7 +8,7 @@ import msgspec
 
 from bot.models import InstallationId, SessionId, Thread, TurnKey
 from bot.store.base import Store
-from bot.store.records import Record
+from bot.store.records import OfTurn, Record
 from bot.store.rows import Database, run, statement
 
 _ONE = "WHERE session_id = :session AND turn = :turn"
@@ -16,9 +16,7 @@ _OUTDATED = "body_sha256 = NULL, still_sha256 = NULL, final = 0, spoilt = spoilt
 
 
 @dataclass(frozen=True)
-class LiveComment(Record):
-    session_id: SessionId
-    turn: int
+class LiveComment(OfTurn):
     comment_id: int | None
     """None: planned, not known to exist yet."""
     body_sha256: str | None
@@ -35,10 +33,6 @@ class LiveComment(Record):
     updated_at: float
     moved_to: Thread | None
     """The thread to which its issue was transferred."""
-
-    @property
-    def key(self) -> TurnKey:
-        return TurnKey(self.session_id, self.turn)
 
 
 async def get(store: Store, key: TurnKey) -> LiveComment | None:

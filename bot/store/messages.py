@@ -9,10 +9,10 @@ from enum import StrEnum
 import msgspec
 
 from bot.kinds import TRAITS
-from bot.models import SessionId, Spot, TurnKey
+from bot.models import Spot, TurnKey
 from bot.store import repos, sessions, transcript
 from bot.store.base import Store
-from bot.store.records import NewTurn, Record
+from bot.store.records import NewTurn, OfTurn
 from bot.store.rows import Database, one, run, statement
 
 KIND = "message"
@@ -29,20 +29,14 @@ class MessageState(StrEnum):
 
 
 @dataclass(frozen=True)
-class StoredMessage(Record):
+class StoredMessage(OfTurn):
     source: str
-    session_id: SessionId
-    turn: int
     place: int
     state: MessageState
     author: str
     text: str
     request: NewTurn
     at: float
-
-    @property
-    def key(self) -> TurnKey:
-        return TurnKey(self.session_id, self.turn)
 
 
 # A running turn comes before waiting ones. After `work` the agent hears nothing more.
