@@ -163,5 +163,4 @@ async def beside(work: Callable[[], T], *, size: int, most: int) -> T:
 
 
 async def made_of(text: str, make: Callable[[str], T]) -> T:
-    """Apply a reader to a text, in a thread if it is long."""
     return await beside(partial(make, text), size=len(text), most=LONG_TEXT)

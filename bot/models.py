@@ -28,8 +28,6 @@ class TurnState(StrEnum):
 
 
 class Step(StrEnum):
-    """The seven steps of a turn, in order."""
-
     PREPARE = "prepare"
     FURNISH = "furnish"
     WORK = "work"
@@ -91,8 +89,6 @@ class Person:
 
 @dataclass(frozen=True)
 class Repo:
-    """A repository as a payload or the API describes it."""
-
     id: RepoId
     owner: str
     name: str
@@ -116,8 +112,6 @@ class Thread:
 
 @dataclass(frozen=True)
 class Origin:
-    """The delivery that an event came from."""
-
     delivery: DeliveryId
     name: str
     action: str

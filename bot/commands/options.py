@@ -204,6 +204,5 @@ def _known(word: str) -> str:
 
 
 def _named(word: str) -> str:
-    """Return the name of the option that the word looks like."""
     dash = next((one for one in _DASHES if word.startswith(one)), None)
     return word.removeprefix(dash).lower() if dash else ""

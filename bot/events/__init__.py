@@ -127,8 +127,6 @@ class Subject(Written, kw_only=True):
 
 
 class Before(Struct, rename={"text": "from"}):
-    """The text before an edit."""
-
     text: str | None = None
 
 
@@ -169,7 +167,6 @@ class OfThread(Struct):
         return found
 
     def text(self, event: str) -> Text | Subject:
-        """Return the comment, the review, or the thread itself."""
         if event in ("issue_comment", "pull_request_review_comment"):
             found: Text | Subject | None = self.comment
         else:
@@ -190,8 +187,6 @@ class Pressed(Struct):
 
 
 class OfCheck(Struct):
-    """A payload about a check run."""
-
     action: str
     sender: User
     repository: Repository

@@ -46,7 +46,6 @@ class Remark:
 
     @property
     def place(self) -> Spot | None:
-        """Its place in a diff, if it has one."""
         return None
 
 

@@ -62,7 +62,6 @@ def name(match: re.Match[str]) -> str | None:
 
 
 def open_states(approval: Approval) -> tuple[ApprovalState, ...]:
-    """List the states that an answer may still change."""
     return LATE if approval.kind is ApprovalKind.TOOL else (ApprovalState.OPEN,)
 
 

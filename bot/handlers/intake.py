@@ -55,11 +55,9 @@ class Rota:
 
     @property
     def paused(self) -> int:
-        """The number of threads that wait before they try again."""
         return len(self._not_before)
 
     def offer(self, threads: Iterable[WaitingThread]) -> None:
-        """Replace the earlier offer."""
         self._offered = {one.id: one for one in threads if one.id not in self._busy}
 
     def take(self, now: float) -> list[ThreadId]:
@@ -86,7 +84,6 @@ class Rota:
         self._not_before[thread] = not_before
 
     def next_due(self, now: float) -> float | None:
-        """Return when the first paused thread may go again."""
         return min((at for at in self._not_before.values() if at > now), default=None)
 
 

@@ -31,8 +31,6 @@ CLOSED = {"locked": on_access.thread_locked(), "archived": on_access.repository_
 
 @dataclass(frozen=True)
 class Wish:
-    """A turn that someone wants."""
-
     kind: str
     prompt: str
     options: Options
@@ -63,7 +61,6 @@ def of_same_model(turn: Turn, options: Options) -> Options:
 
 
 async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
-    """Start a turn of the kind that the command's word names."""
     return await begin(Wish(command.word, command.prompt, command.options), remark, desk)
 
 

@@ -72,7 +72,6 @@ class Approval(OfTurn):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Hosts that a yes opens."""
         return tuple(self.matter.get("hosts", ()))
 
 
@@ -127,7 +126,6 @@ async def of_turn(store: Store, key: TurnKey) -> list[Approval]:
 
 
 async def of_session(store: Store, session: SessionId) -> list[Approval]:
-    """Oldest first."""
     sql = _SELECT + "WHERE session_id = :session ORDER BY asked_at, id"
     return await Approval.many(store, sql, session=session)
 

@@ -22,8 +22,6 @@ T = TypeVar("T")
 
 
 class Backend(Protocol):
-    """A database program."""
-
     def submit(self, work: Callable[[Database], Any]) -> asyncio.Future[Any]:
         """Run `work` in the only writing transaction; the future resolves once it is committed and synced."""
 

@@ -89,8 +89,6 @@ class Attempt(Record):
 
 @dataclass(frozen=True)
 class Ours(Record):
-    """The turn that pushed a commit."""
-
     kind: str
     requester: str
     requester_id: int
@@ -328,7 +326,6 @@ async def untold_checks(store: Store) -> list[TurnCheck]:
 
 
 async def show_turn(store: Store, key: TurnKey, sha: str) -> None:
-    """Show the turn at this commit from now on, and at no other."""
     await store.write(lambda db: put_turn_check(db, key, sha))
 
 

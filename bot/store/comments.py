@@ -41,7 +41,6 @@ async def get(store: Store, key: TurnKey) -> LiveComment | None:
 
 
 async def by_comment(store: Store, comment_id: int) -> LiveComment | None:
-    """Return the live comment with this id, if it is ours."""
     return await LiveComment.one(store, "SELECT * FROM comments WHERE comment_id = :id", id=comment_id)
 
 

@@ -97,7 +97,6 @@ async def get(store: Store, guid: str) -> StoredDelivery | None:
 
 
 async def known(store: Store, guids: Collection[str]) -> set[str]:
-    """Return those of the GUIDs that are in the ledger."""
     sql = "SELECT guid FROM deliveries WHERE guid = :guid"
     return await store.read(lambda db: {guid for guid in guids if one(db, sql, guid=guid)})
 
@@ -131,7 +130,6 @@ async def settle(
 
 
 async def listing(store: Store, limit: int = 100) -> list[StoredDelivery]:
-    """Return the newest, without their bodies."""
     sql = "SELECT * FROM deliveries ORDER BY received_at DESC, guid LIMIT :limit"
     rows = await store.many(sql, limit=limit)
     return [StoredDelivery.of({**row, "body": None}) for row in rows]

@@ -23,8 +23,6 @@ _TURN = "session_id = :session AND turn = :turn"
 
 @dataclass(frozen=True)
 class Grant:
-    """A token's rights, as stored."""
-
     key: TurnKey
     payers: Payers
     model: str

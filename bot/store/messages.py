@@ -104,7 +104,6 @@ async def drop(store: Store, message: StoredMessage) -> None:
 
 
 async def move(store: Store, message: StoredMessage) -> TurnKey | None:
-    """Make it the next turn, once."""
     at = store.now()
 
     def work(db: Database) -> TurnKey | None:

@@ -86,8 +86,6 @@ class OfTurn(Record):
 
 @dataclass(frozen=True)
 class Session(OfRepo):
-    """A conversation on one thread."""
-
     id: SessionId
     thread_id: str
     number: int

@@ -163,7 +163,6 @@ _CHECK_AT_MOST_BYTES = 256 * 1024 * 1024
 
 
 def files(folder: Path) -> list[Path]:
-    """Return the migrations in order."""
     return sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
 
 
