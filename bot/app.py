@@ -233,11 +233,7 @@ async def _assemble(
 
 
 async def _work(
-    stack: AsyncExitStack,
-    services: Services,
-    wakes: asyncio.Event,
-    doubt: Callable[[int | None], None],
-    began: float,
+    stack: AsyncExitStack, services: Services, wakes: asyncio.Event, doubt: Callable[[int | None], None], began: float
 ) -> tuple[Desk, Parts]:
     """Start the loops. They end in reverse: nothing new may start while running turns are drained."""
     flow = Flow(services)

@@ -89,7 +89,16 @@ def digest(body: bytes | bytearray) -> str:
 async def add(store: Store, delivery: NewDelivery, received_at: float | None = None) -> Addition:
     """Store it unless its GUID is known; `received_at`, now by default, is its place in the order of its thread."""
     at = store.now() if received_at is None else received_at
-    return await store.write(lambda db: _add(db, delivery, at))
+
+    def work(db: Database) -> Addition:
+        if run(db, _INSERT, received_at=at, **vars(delivery)):
+            return Addition.ADDED
+        row = one(db, "SELECT body_sha256 FROM deliveries WHERE guid = :guid", guid=delivery.guid)
+        assert row is not None
+        same = delivery.body_sha256 in (row["body_sha256"], UNSEEN) or row["body_sha256"] == UNSEEN
+        return Addition.DUPLICATE if same else Addition.CONFLICT
+
+    return await store.write(work)
 
 
 async def get(store: Store, guid: str) -> StoredDelivery | None:
@@ -161,15 +170,6 @@ def settle_in(
     WHERE guid = :guid AND state = 'received'
     """
     return run(db, sql, guid=guid, state=state, reason=reason, session_id=session_id) == 1
-
-
-def _add(db: Database, delivery: NewDelivery, received_at: float) -> Addition:
-    if run(db, _INSERT, received_at=received_at, **vars(delivery)):
-        return Addition.ADDED
-    row = one(db, "SELECT body_sha256 FROM deliveries WHERE guid = :guid", guid=delivery.guid)
-    assert row is not None
-    same = delivery.body_sha256 in (row["body_sha256"], UNSEEN) or row["body_sha256"] == UNSEEN
-    return Addition.DUPLICATE if same else Addition.CONFLICT
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,21 @@ _SETTLE = "UPDATE messages SET state = :state WHERE source = :source AND state =
 
 async def keep_for_agent(store: Store, new: NewTurn) -> TurnKey | None:
     """Store words, once, for the thread's turn that still listens; None: no turn listens."""
-    at = store.now()
-    return await store.write(lambda db: _keep(db, replace(new, delivery=None), at))
+    new, at = replace(new, delivery=None), store.now()
+
+    def work(db: Database) -> TurnKey | None:
+        known = one(db, "SELECT session_id, turn AS n FROM messages WHERE source = :source", source=new.source)
+        if known is None:
+            if one(db, "SELECT n FROM turns WHERE source = :source", source=new.source):
+                return None
+            known = one(db, _OPEN_TURN, thread_id=repos.home_of(db, new.thread.repo.id, new.thread.number))
+            if known is None:
+                return None
+            words = {"author": new.requester, "text": new.prompt, "request": msgspec.json.encode(new).decode()}
+            run(db, _INSERT, source=new.source, session=known["session_id"], n=known["n"], at=at, **words)
+        return TurnKey(known["session_id"], known["n"])
+
+    return await store.write(work)
 
 
 async def waiting(store: Store, key: TurnKey) -> list[StoredMessage]:
@@ -112,16 +125,3 @@ async def move(store: Store, message: StoredMessage) -> TurnKey | None:
         return sessions.put_turn(db, message.request, at)
 
     return await store.write(work)
-
-
-def _keep(db: Database, new: NewTurn, at: float) -> TurnKey | None:
-    known = one(db, "SELECT session_id, turn AS n FROM messages WHERE source = :source", source=new.source)
-    if known is None:
-        if one(db, "SELECT n FROM turns WHERE source = :source", source=new.source):
-            return None
-        known = one(db, _OPEN_TURN, thread_id=repos.home_of(db, new.thread.repo.id, new.thread.number))
-        if known is None:
-            return None
-        words = {"author": new.requester, "text": new.prompt, "request": msgspec.json.encode(new).decode()}
-        run(db, _INSERT, source=new.source, session=known["session_id"], n=known["n"], at=at, **words)
-    return TurnKey(known["session_id"], known["n"])

@@ -37,10 +37,4 @@ async def handle(command: Word, remark: Remark, desk: Desk) -> Handled:
     return acted(answered.session_id, f"{given.state} {answered.id}")
 
 
-FEATURE = Feature(
-    "deny",
-    "deny",
-    "says no; words on the lines below go to the waiting agent",
-    read=read,
-    handle=handle,
-)
+FEATURE = Feature("deny", "deny", "says no; words on the lines below go to the waiting agent", read=read, handle=handle)
