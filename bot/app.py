@@ -1,4 +1,4 @@
-"""The composition root: puts the service together, starts it, and lets go of it so that the next process can go on."""
+"""The composition root: puts the service together, starts it, and ends it so that the next process can continue."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ from bot.web.delivery_log import DeliveryLog, LogReading
 from bot.web.gateway import Credentials, Dialect, Gateway
 from bot.web.gateway.clients import closed
 from bot.web.health import Health, Parts
-from bot.web.metrics import ServiceMetrics
 from bot.web.overload import Sturdy
 from bot.web.pages.site import Site
 from bot.web.schema import schema_routes
@@ -67,7 +66,7 @@ from sandbox.egress import EgressProxy
 log = logging.getLogger(__name__)
 
 SETTLED_SECONDS = (0.0, 2.0, 30.0)
-"""After the start: some libraries are loaded when they are first needed."""
+"""Times after the start, because some libraries are loaded on first use."""
 UNMETERED = (
     "FORGEHAND_E2B_UNMETERED=1: AGENTS REACH THE MODEL PAST THE GATEWAY. NO BUDGET OF A TURN, PERSON, REPOSITORY OR "
     "INSTALLATION IS ENFORCED, SPENDING IS NOT COUNTED, AND WHATEVER RUNS IN A SANDBOX MAY USE YOUR KEY. "
@@ -83,14 +82,14 @@ class Running:
 
     url: str
     isolation: str
-    """What environments are made of, in words for the operator."""
+    """The kind of environments, in words for the operator."""
 
 
 @asynccontextmanager
 async def running(
     settings: Settings, open_store: OpenStore = Store.open, clock: Clock = time.time
 ) -> AsyncIterator[Running]:
-    """Serve until the block ends; sessions under way are left as they are for the next process."""
+    """Serve until the block ends; running sessions stay as they are for the next process."""
     redactor = Redactor(secret.reveal() for secret in settings.secrets())
     logs.configure(redactor.redact)
     async with AsyncExitStack() as stack:
@@ -99,7 +98,8 @@ async def running(
         await asyncio.to_thread(vault.verify, database, ring)
         store = await _opened(stack, open_store, database)
         began, health = store.now(), Health(store, settings.metrics_token, is_reached=settings.is_reached)
-        await _count(stack, redactor, health.metrics)
+        logs.configure(redactor.redact, on_record=health.metrics.count)
+        await stack.enter_async_context(background(health.metrics.lateness.run()))
         kept, site = Vault(store, ring, redactor.register), Site()
         credentials = await _credentials(settings, kept)
         await spend.abandon_open(store)
@@ -107,10 +107,9 @@ async def running(
         stack.push_async_callback(gateway.close)
         health.metrics.refused, health.metrics.left_out = gateway.refusals, gateway.left_out
         wakes = asyncio.Event()
-        doors = [*health.routes(), *_gateway_door(settings.e2b, gateway), *schema_routes(), *site.routes()]
+        doors = [*health.routes(), _gateway_door(settings.e2b, gateway), *schema_routes(), *site.routes()]
         server = await stack.enter_async_context(_edge(settings, store, doors, wakes.set, health.metrics.webhook))
-        e2b = await _reachable(stack, settings.e2b, gateway)
-        choice = await _chosen(settings, store, e2b)
+        choice = await _chosen(settings, store, await _reachable(stack, settings.e2b, gateway))
         stack.push_async_callback(choice.provider.close)
         if settings.e2b is None:
             await _open_sockets(stack, settings, gateway, choice)
@@ -129,21 +128,15 @@ async def _opened(stack: AsyncExitStack, open_store: OpenStore, database: Addres
 
 
 def spare_the_collector() -> None:
-    """For a process that serves until its end. What stands once it has started stays: to look through that for garbage
-    over and over takes up to a tenth of a second, in which nobody is answered."""
+    """Keep the garbage collector from searching all that the start has made, in a process that only serves. Each such
+    search blocks the loop for up to a tenth of a second."""
     loop = asyncio.get_running_loop()
     for seconds in SETTLED_SECONDS:
         loop.call_later(seconds, gc.freeze)
 
 
-async def _count(stack: AsyncExitStack, redactor: Redactor, metrics: ServiceMetrics) -> None:
-    """From here on: what is logged, and how late the loop is."""
-    logs.configure(redactor.redact, on_record=metrics.count)
-    await stack.enter_async_context(background(metrics.lateness.run()))
-
-
 async def _credentials(settings: Settings, stored: Vault) -> Credentials:
-    """Where the gateway finds them; without any, nothing could be done for anybody."""
+    """Return the gateway's source of credentials; without any, the service would be useless."""
     await stored.prepare()
     kept = [one for one in await stored.entries() if one.name in NAMES]
     if settings.model.api_key is None and settings.model.oauth_token is None and not kept:
@@ -158,7 +151,7 @@ def _edge(
     on_stored: Callable[[], None],
     on_answered: Callable[[int], None],
 ) -> Server:
-    """First of all: what arrives is stored, whatever else is still starting."""
+    """Open the edge first, so that arriving webhooks are stored while the rest still starts."""
     hooks: list[BaseRoute] = []
     if secrets := settings.github.webhook_secrets:
         handled = events.HANDLED_EVENTS
@@ -173,14 +166,14 @@ def _gateway(store: Store, credentials: Credentials, settings: Settings, clock: 
     return Gateway(store, credentials, settings.model.upstream, clock, table=table, ceilings=ceilings, dialect=dialect)
 
 
-def _gateway_door(e2b: E2BSettings | None, gateway: Gateway) -> list[BaseRoute]:
-    """Open only where sandboxes come to our public address: whoever else has a turn's token gets nowhere with it."""
-    comes_from_outside = e2b is not None and e2b.gateway_url is not None and e2b.unmetered is None
-    return [Mount("/gateway", app=gateway if comes_from_outside else closed)]
+def _gateway_door(e2b: E2BSettings | None, gateway: Gateway) -> Mount:
+    """Open the gateway only to sandboxes that reach it by our public address."""
+    from_outside = e2b is not None and e2b.gateway_url is not None and e2b.unmetered is None
+    return Mount("/gateway", app=gateway if from_outside else closed)
 
 
 async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Gateway) -> E2BSettings | None:
-    """Sandboxes in the cloud that may not reach a name are connected to from here, and get to the gateway alone."""
+    """Open a local door to the gateway for cloud sandboxes that we connect to by a tunnel."""
     if e2b is not None and e2b.unmetered is not None:
         log.warning(UNMETERED)
     if e2b is None or not e2b.by_tunnel(None):
@@ -200,7 +193,7 @@ async def _chosen(settings: Settings, store: Store, e2b: E2BSettings | None) -> 
 
 
 async def _open_sockets(stack: AsyncExitStack, settings: Settings, gateway: Gateway, choice: EnvironmentChoice) -> None:
-    """The two ways out of a local environment: to the model's gateway, and to the hosts that the operator allows."""
+    """Open the two ways out of a local environment: to the gateway, and to the hosts that the operator allows."""
     await stack.enter_async_context(Server(gateway, choice.sockets / "gateway.sock"))
     egress = EgressProxy(
         choice.sockets / "egress.sock", lambda host: host.lower() in settings.egress, admits=choice.admits
@@ -245,13 +238,9 @@ async def _assemble(
 
 
 async def _work(
-    stack: AsyncExitStack,
-    services: Services,
-    wakes: asyncio.Event,
-    doubt: Callable[[int | None], None],
-    began: float,
+    stack: AsyncExitStack, services: Services, wakes: asyncio.Event, doubt: Callable[[int | None], None], began: float
 ) -> tuple[Desk, Parts]:
-    """The loops, in the order in which they must end: nothing new is taken before what runs is let go."""
+    """Start the loops. They end in reverse: nothing new may start while running turns are drained."""
     flow = Flow(services)
     admission: Admission | None = None
 
@@ -293,7 +282,7 @@ async def _work(
 
 
 async def _warm_up(desk: Desk) -> None:
-    """Who we are is asked before the first comment comes: it should not wait for imports and a round trip."""
+    """Ask GitHub who we are, so that the first comment need not wait for imports and a request."""
     try:
         await desk.github.identity()
         await changes.look(desk)

@@ -1,4 +1,4 @@
-"""The whole tree of our errors; anything outside it is a bug and is shown to people only as a reference."""
+"""All our errors; anything else is a bug, of which people only see a reference."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ class BotError(Exception):
 
 
 class UserError(BotError):
-    """The person can mend it; the text is markdown for them, posted as it stands, never retried."""
+    """The person can fix it; the text is markdown for them. It is posted unchanged and never retried."""
 
 
 class CommandError(UserError):
@@ -20,15 +20,15 @@ class NotAllowed(UserError):
 
 
 class Hidden(NotAllowed):
-    """Not there, or not for this person: both look alike from outside."""
+    """Not there, or not for this person: both look the same from outside."""
 
 
 class BadRepoConfig(UserError):
-    """`.github/forgehand.yml` cannot be understood."""
+    """`.github/forgehand.yml` is not valid."""
 
 
 class TransientError(BotError):
-    """May pass by itself: the turn goes back with `retry_after` seconds (None: the usual back-off)."""
+    """May pass by itself: try again after `retry_after` seconds (None: the usual back-off)."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -40,14 +40,14 @@ class GitHubUnavailable(TransientError):
 
 
 class Unrecognised(GitHubUnavailable):
-    """GitHub answered 401. That may pass: a token that is seconds old is not known everywhere at GitHub yet."""
+    """GitHub answered 401. That may pass: a new token takes seconds to be known everywhere at GitHub."""
 
     def __init__(self, message: str) -> None:
         super().__init__(f"GitHub answered 401: {message}")
 
 
 class EnvironmentUnavailable(TransientError):
-    """No environment could be had, or it did not answer."""
+    """No environment is available, or it did not answer."""
 
 
 class GitHubRefused(BotError):
@@ -75,4 +75,4 @@ class StoreError(BotError):
 
 
 class VaultError(BotError):
-    """A secret cannot be stored or read; the text says what to do and holds nothing of the secret."""
+    """A secret cannot be stored or read; the text says what to do, without any part of the secret."""

@@ -1,4 +1,4 @@
-"""JSON log lines with the ids that follow a request from webhook to sandbox; every line passes the redactor."""
+"""JSON log lines; each has the ids of its delivery or session and passes the redactor."""
 
 from __future__ import annotations
 
@@ -37,22 +37,9 @@ class _JsonFormatter(logging.Formatter):
         return self._redact(json.dumps(line, default=str, ensure_ascii=False))
 
 
-def _seen_by(on_record: Callable[[logging.LogRecord], None]) -> Callable[[logging.LogRecord], bool]:
-    def see(record: logging.LogRecord) -> bool:
-        on_record(record)
-        return True
-
-    return see
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """Requests that we cut ourselves, at a stop, come as errors from the server."""
-    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
-
-
 @contextlib.contextmanager
 def about(**ids: str) -> Iterator[None]:
-    """Every line that is logged inside, by whomever, carries these ids: a delivery's, a session's."""
+    """Add these ids to every line logged inside the block."""
     token = _ABOUT.set({**_ABOUT.get(), **ids})
     try:
         yield
@@ -67,11 +54,18 @@ def configure(
     level: int = logging.INFO,
     on_record: Callable[[logging.LogRecord], None] = lambda _: None,
 ) -> None:
-    """Sets up all logging of the process, ours and that of libraries."""
+    """Set up all logging of the process, ours and that of libraries."""
+
+    def is_news(record: logging.LogRecord) -> bool:
+        # Requests that we cut ourselves, at a stop, come as errors from the server.
+        if record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError):
+            return False
+        on_record(record)
+        return True
+
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(_JsonFormatter(redact))
-    handler.addFilter(_is_news)
-    handler.addFilter(_seen_by(on_record))
+    handler.addFilter(is_news)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)

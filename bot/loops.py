@@ -1,4 +1,4 @@
-"""Runs background loops: period, back-off after errors, last success; and takes long work off the event loop."""
+"""Runs background loops (period, back-off after errors, last success), and takes long work off the event loop."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ LoopName = Literal[
 ]
 """A label in `/metrics`."""
 LONGEST_REST_SECONDS = 10.0
-"""Up to here the rest doubles from error to error; a longer first rest stays as it is."""
+"""The rest doubles with each error up to this; a longer first rest stays as it is."""
 QUIET_SECONDS = 600.0
-"""One kind of error of one loop is logged no more often."""
+"""The least time between two log lines about one kind of error in one loop."""
 CANCEL_AGAIN_SECONDS = 1.0
 
 
@@ -47,11 +47,11 @@ class Loop:
         rest_seconds: float = 0.0,
         wakes: asyncio.Event | None = None,
     ) -> None:
-        """`rest_seconds`: the least after an error that does not pass by itself; `wakes` ends any rest."""
+        """`rest_seconds` is the least rest after an error that does not pass by itself; `wakes` ends any rest."""
         self.name = name
         self.failures = 0
         self.succeeded_at: float | None = None
-        """By the clock on the wall."""
+        """Wall-clock time."""
         self.has_ended = False
         self._look = look
         self._every = every_seconds
@@ -64,7 +64,7 @@ class Loop:
 
     @property
     def silent_seconds(self) -> float:
-        """The time since the last success, or since it was made."""
+        """Seconds since the last success, or since the loop was made."""
         return time.monotonic() - self._well_at
 
     def wake(self) -> None:
@@ -113,7 +113,7 @@ class Loop:
         return self._every if pause is None else pause
 
     def _failed(self, error: Exception) -> tuple[float, bool]:
-        """The rest that follows, and whether the log has not had such an error for a while."""
+        """Count an error; return the rest that follows, and whether it is worth a log line."""
         self.failures += 1
         self._in_a_row += 1
         first, asked = self._rest, 0.0
@@ -133,7 +133,7 @@ async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        while not task.done():  # a library below may turn a cancellation into an error of its own, and the loop goes on
+        while not task.done():  # a library may turn a cancellation into another error, and the loop goes on
             task.cancel()
             await asyncio.wait({task}, timeout=CANCEL_AGAIN_SECONDS)
         await asyncio.gather(task, return_exceptions=True)
@@ -142,13 +142,13 @@ async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 T = TypeVar("T")
 PORTION_SECONDS = 0.01
 LARGE_BODY = 1 << 20
-"""Bytes that take some ten milliseconds to hash or to decode: 25 MB take a tenth of a second and more."""
+"""Bytes that take some 10 ms to hash or decode; 25 MB take 100 ms and more."""
 LONG_TEXT = 2_000
-"""Characters of which the slowest of our readers takes some ten milliseconds."""
+"""Characters that take our slowest reader some 10 ms."""
 
 
 async def in_portions(items: Iterable[T]) -> AsyncIterator[T]:
-    """The items as they are: each must be short work by itself."""
+    """Yield the items, with breaks for other tasks; each must be short work by itself."""
     began = time.perf_counter()
     for item in items:
         yield item
@@ -158,7 +158,7 @@ async def in_portions(items: Iterable[T]) -> AsyncIterator[T]:
 
 
 async def beside(work: Callable[[], T], *, size: int, most: int) -> T:
-    """Does work in a thread where it is on more than `most`."""
+    """Do the work, in a thread if its size is above `most`."""
     return await asyncio.to_thread(work) if size > most else work()
 
 

@@ -1,4 +1,4 @@
-"""The words of the domain as types: who, where, what was asked, and how it ended."""
+"""The domain's words as types: people, places, turns and outcomes."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ InstallationId = NewType("InstallationId", int)
 RepoId = NewType("RepoId", int)
 SessionId = NewType("SessionId", str)
 """`[a-z0-9]{8}`: names the session in branches, markers, pages and logs."""
-
 ON_PUSH = "push:"
-"""How the source of a turn begins that nobody asked for but by pushing commits."""
-
+"""The prefix of a turn's source if only a push of commits started it."""
 LEFT = "LEFT"
-"""What GitHub calls the side of a diff on which lines stand that were taken away."""
-
+"""GitHub's name for the side of a diff with removed lines."""
 WHOLE_SECOND = 1.0
-"""GitHub says when something was written, and leaves the fraction out."""
+"""The precision of GitHub's times."""
 
 
 class TurnState(StrEnum):
-    """Where a turn stands in our hands; how it went is its outcome."""
+    """The progress of a turn; its outcome is separate."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -31,8 +28,6 @@ class TurnState(StrEnum):
 
 
 class Step(StrEnum):
-    """The seven steps of a turn, in their order."""
-
     PREPARE = "prepare"
     FURNISH = "furnish"
     WORK = "work"
@@ -47,7 +42,7 @@ class Step(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a turn ended: a closed set, each with its own wording in `words.outcomes`."""
+    """The ways a turn can end, each with its words in `words.outcomes`."""
 
     PULL_REQUEST = "pull_request"
     PUSHED = "pushed"
@@ -65,7 +60,7 @@ class Outcome(StrEnum):
 
 
 class Permission(StrEnum):
-    """What a person may do in a repository, as GitHub's collaborator API answers it."""
+    """A person's permission in a repository, as GitHub's collaborator API names it."""
 
     ADMIN = "admin"
     MAINTAIN = "maintain"
@@ -81,7 +76,7 @@ class Permission(StrEnum):
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody (or something) that acted on GitHub; the id stays when the login is renamed."""
+    """A person or bot that acted on GitHub; a rename changes the login but not the id."""
 
     id: int
     login: str
@@ -94,8 +89,6 @@ class Person:
 
 @dataclass(frozen=True)
 class Repo:
-    """A repository as a payload or the API names it."""
-
     id: RepoId
     owner: str
     name: str
@@ -119,8 +112,6 @@ class Thread:
 
 @dataclass(frozen=True)
 class Origin:
-    """The facts of the delivery that an event came by."""
-
     delivery: DeliveryId
     name: str
     action: str
@@ -129,7 +120,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Fork:
-    """Where the head of a pull request lives that is not in its repository; without names where that was deleted."""
+    """The repository of a pull request's head, if it is another one; without names if it was deleted."""
 
     repo_id: int | None
     full_name: str | None
@@ -138,17 +129,17 @@ class Fork:
 
 @dataclass(frozen=True)
 class Spot:
-    """A place in the diff of a pull request at which somebody wrote."""
+    """A place in a pull request's diff where someone wrote."""
 
     comment_id: int
-    """The comment with which the discussion there began: replies go to it."""
+    """The first comment of the discussion there, which replies go to."""
     path: str
     line: int | None
     start_line: int | None
     hunk: str
     """The lines of the diff around it, as GitHub gave them."""
     older: bool = False
-    """Its line is one of an older version: it was taken away, or is no longer in the diff."""
+    """True if its line was removed, or is no longer in the diff."""
 
 
 @dataclass(frozen=True)
@@ -164,13 +155,13 @@ class TurnKey:
 
     @property
     def rescue_ref(self) -> str:
-        """Names the ref, which is no branch, that gets the work of a turn that was cut short."""
+        """The ref, not a branch, for the work of a turn that was cut short."""
         return f"refs/forgehand/rescue/{self.session}-{self.n}"
 
 
 @dataclass(frozen=True)
 class TokenUsage:
-    """Tokens of one or more requests at the model, as its API counts them."""
+    """Tokens of requests to the model, as its API counts them."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -178,9 +169,5 @@ class TokenUsage:
     cache_write_tokens: int = 0
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
-        return TokenUsage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cache_read_tokens + other.cache_read_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-        )
+        both = zip(vars(self).values(), vars(other).values(), strict=True)
+        return TokenUsage(*(mine + theirs for mine, theirs in both))

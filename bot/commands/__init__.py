@@ -1,32 +1,67 @@
-"""Knows how a comment's text becomes a command: which of the forms it has, and where it ends and its words begin."""
+"""Parses comments: finds the line with our word, reads the form of the command, and guesses what a misspelt one means.
+
+Only a line of the author's own text counts: no code, quotation, comment or copied mail."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 from bot.commands.options import NO_OPTIONS, Options, take
-from bot.commands.text import before_tail, candidates, command_lines, likely_meant, plainly
 from bot.errors import CommandError
 from bot.text.blocks import plain
+from bot.text.likeness import is_near
+from bot.text.markup import Block, BlockMeaning, InlineMark, blocks, pieces
 from bot.words.quoting import shown
 
 FREE_TEXT = "run"
-"""The word under which work in free text is stored; nobody has to write it."""
+"""The word for work in free text, which nobody has to write."""
 _VERB = re.compile(r"([A-Za-z][A-Za-z-]{0,39})(?=\s|\Z)[ \t]*")
 _BLANK_LINES = re.compile(r"[ \t]*(?:\r?\n[ \t]*(?=\r?\n))*\r?\n")
+_NOT_OWN_WORDS = ("pre", "code", "blockquote", "script", "style", "textarea", "template", "samp", "kbd", "xmp")
+_ELEMENT = re.compile(r"<(/?)(" + "|".join(_NOT_OWN_WORDS) + r")(?=[\s/>])", re.IGNORECASE)
+_MAIL = re.compile(
+    r"""^(?:
+      (?:On|Am|Le|El|Il|Em|Op|Den|På)\ (?=[^\n]*\d)[^\n]{4,200}(?:\r?\n[^\n]{1,200})?
+        \ (?:wrote|schrieb|a\ écrit|escribió|ha\ scritto|escreveu|schreef|skrev)[^\n]{0,100}:[ \t\r]*$
+    | -{2,}[ ]?(?:Original|Forwarded)\ [Mm]essage[ ]?-{2,}
+    | From:\ [^\n]+\n(?:Sent|Date|To):[ ]
+    | (?:—|--)[ \t]*\r?\nReply\ to\ this\ email\ directly
+    | Reply\ to\ this\ email\ directly
+    )""",
+    re.MULTILINE | re.VERBOSE,
+)
+_QUOTED_NEXT = re.compile(r"\s*+>")
+_SIGNATURE = re.compile(r"^-- ?\r?$", re.MULTILINE)
+LONGEST = 40
+"""A longer text is work, not a misspelt command."""
+_SYNONYMS = {
+    **dict.fromkeys(("abort", "cancel", "halt", "kill", "quit", "terminate"), "stop"),
+    **dict.fromkeys(("again", "rerun", "try again"), "retry"),
+    **dict.fromkeys(("revert",), "undo"),
+    **dict.fromkeys(("reject",), "deny"),
+    **dict.fromkeys(("resume",), "continue"),
+}
+_ANSWERS = {
+    **dict.fromkeys(("yes", "y", "yep", "yeah", "ok", "okay", "sure", "lgtm", "go ahead", "do it", "allow"), "approve"),
+    **dict.fromkeys(("no", "n", "nope", "don't", "dont"), "deny"),
+}
+_POLITE = re.compile(r"(?:please\s+)?(.*?)(?:[\s,.!?]+(?:please|pls|now|thanks|thank you))*[\s,.!?]*\Z", re.DOTALL)
+_POINTING = re.compile(r"(approve|deny|retry|stop|undo)\s+(?:it|that|this|the plan)\Z")
 
 
 @dataclass(frozen=True)
 class Command:
-    """What somebody asks for. The word is stored and shown: `run`, `fix ci`, …"""
+    """A person's command. The word is stored and shown: `run`, `fix ci`, …"""
 
     word: str
     prompt: str = ""
-    """For `run`: none means the thread itself."""
+    """Empty for `run`: the thread itself says what to do."""
     options: Options = NO_OPTIONS
 
 
@@ -35,7 +70,7 @@ C = TypeVar("C", bound=Command)
 
 @dataclass(frozen=True)
 class CommandText:
-    """What stands after our word (`ours`), without the options; `after` is what follows the command's own word."""
+    """The text after our word (`ours`), without options; `after` is what follows the command's word."""
 
     ours: str
     words: str
@@ -71,20 +106,20 @@ class CommandText:
 
 @dataclass(frozen=True)
 class CommandForm(Generic[C]):
-    """How one command is written, and what `help` says of it. Words that do not fit the form are work."""
+    """How a command is written, and its line in `help`. Words that do not fit a form are work."""
 
     word: str
     usage: str
     what: str
     text: bool = False
-    """Words for the agent may follow; without this it stands alone."""
+    """Words for the agent may follow."""
     below: bool = False
-    """Words stand on the lines below alone; where the command takes none, they do not matter."""
+    """Words may only be on the lines below; a command that takes none ignores them."""
     options: bool = False
     polite: bool = False
-    """`please stop it now!` counts too: the command takes nothing away."""
+    """`please stop it now!` counts too: the command destroys nothing."""
     read: Callable[[CommandText], C | None] | None = None
-    """Reads a form of its own."""
+    """A reader for a special form."""
 
     def found(self, text: CommandText) -> Command | None:
         if self.read is not None:
@@ -107,21 +142,21 @@ Forms = Sequence[CommandForm[Any]]
 
 
 def begins(body: str, *, word: str = "/claude", app_slug: str = "") -> bool:
-    """Tell whether any line begins with our word, even in code: without one there is no command. Parses nothing."""
-    return any(True for _ in candidates(body, _words(word, app_slug)))
+    """Tell whether any line begins with our word, even in code; else there is no command. Parses nothing."""
+    return any(True for _ in _candidates(body, _words(word, app_slug)))
 
 
 def parse(body: str, forms: Forms, *, word: str = "/claude", app_slug: str = "") -> Command | None:
-    """Find the command in a comment; a CommandError's text says what to write instead."""
-    lines = command_lines(body, _words(word, app_slug))
-    if not lines:
+    """Find the command in a comment; a CommandError says what to write instead."""
+    ends = _command_lines(body, _words(word, app_slug))
+    if not ends:
         return None
-    if len(lines) > 1:
+    if len(ends) > 1:
         raise CommandError(
-            f"This comment holds {len(lines)} commands, so I did none of them. "
+            f"This comment holds {len(ends)} commands, so I did none of them. "
             "One command for each comment, please; the text may be as long as it needs to be."
         )
-    rest = body[lines[0].rest :]
+    rest = body[ends[0] :]
     if rest.strip() == "--help":
         return Command("help")
     words, options = take(rest.lstrip(" \t"))
@@ -129,15 +164,26 @@ def parse(body: str, forms: Forms, *, word: str = "/claude", app_slug: str = "")
 
 
 def named(body: str, *, word: str = "/claude", app_slug: str = "") -> bool:
-    """Tell whether our word stands in it at all: quoted, in mid-sentence, or spelt so that it is no command."""
+    """Tell whether it has our word anywhere: quoted, in mid-sentence, or misspelt."""
     seen = plain(unicodedata.normalize("NFKC", body)).casefold()
     return any(re.search(rf"(?<![\w/@]){re.escape(one.casefold())}(?![\w-])", seen) for one in _words(word, app_slug))
 
 
 def trimmed(text: str) -> str:
-    """Cut the blanks around a text; its first line keeps its indentation, which may mean code."""
+    """Cut blanks around a text, but keep the first line's indentation, which may mean code."""
     match = _BLANK_LINES.match(text)
     return (text[match.end() :] if match else text.lstrip(" \t")).rstrip()
+
+
+def before_tail(text: str) -> str:
+    """Cut the signature and the quoted mail that a reply by e-mail carries."""
+    ends = [match.start() for match in (_MAIL.search(text), _SIGNATURE.search(text)) if match]
+    return text[: min(ends)] if ends else text
+
+
+def answered_with(said: str) -> str | None:
+    """Return `approve` or `deny` if someone says so in everyday words."""
+    return _ANSWERS.get(_plainly(said))
 
 
 def _words(word: str, app_slug: str) -> tuple[str, ...]:
@@ -150,11 +196,11 @@ def _read(text: CommandText, forms: Forms) -> Command:
         if behind is not None and (command := form.found(behind)) is not None:
             return command
     said = before_tail(text.words).strip()
-    word = plainly(said)
+    word = _plainly(said)
     if any(form.polite and form.word == word for form in forms):
         return text.without_options(Command(word))
     _refuse_options(text, forms)
-    meant = likely_meant(said, [form.word for form in forms])
+    meant = _likely_meant(said, [form.word for form in forms])
     if meant:
         raise CommandError(
             f"I don't know {shown(said)}. Did you mean `{text.ours} {meant}`? "
@@ -164,9 +210,94 @@ def _read(text: CommandText, forms: Forms) -> Command:
 
 
 def _refuse_options(text: CommandText, forms: Forms) -> None:
-    """`stop --force` is no work for an agent."""
+    """Refuse `stop --force`, which is no work for an agent."""
     for form in forms:
         behind = text.behind(form.word) if form.stands_alone else None
         words = before_tail(behind.after).split() if behind else []
         if words and all(word.startswith(("--", "—", "–")) for word in words):
             raise CommandError(f"`{text.ours} {form.word}` has no option {shown(words[0])}.")
+
+
+def _candidates(body: str, words: Sequence[str]) -> Iterator[re.Match[str]]:
+    """Find lines that begin with one of these words: only they can be commands."""
+    exact = "|".join(re.escape(word) for word in words)
+    return re.finditer(rf"^ {{0,3}}(?:{exact})(?=[ \t\r\n]|\Z)", body, re.MULTILINE)
+
+
+def _command_lines(body: str, words: Sequence[str]) -> list[int]:
+    """Return where our word ends in each line that is a command; linear in the length of the body."""
+    found = list(_candidates(body, words))
+    if not found:
+        return []
+    divided = blocks(body)
+    starts = [block.start for block in divided]
+    closed = list(_closed(body, divided))
+    tail = _mail_tail(body, divided, starts)
+    ends = []
+    for match in found:
+        at = match.start()
+        range_ = bisect_right(closed, (at, at)) - 1
+        is_open = range_ < 0 or at >= closed[range_][1]
+        if is_open and at < tail and _is_own(divided[bisect_right(starts, at) - 1]):
+            ends.append(match.end())
+    return ends
+
+
+def _is_own(block: Block) -> bool:
+    return block.kind in (BlockMeaning.TEXT, BlockMeaning.HTML) and not block.quoted
+
+
+def _mail_tail(body: str, divided: Sequence[Block], starts: Sequence[int]) -> int:
+    """Find where copied mail begins; mail with quotation marks needs no search, they end it."""
+    for match in _MAIL.finditer(body):
+        if _QUOTED_NEXT.match(body, match.end()):
+            continue
+        if _is_own(divided[bisect_right(starts, match.start()) - 1]):
+            return match.start()
+    return len(body)
+
+
+def _closed(body: str, divided: Sequence[Block]) -> Iterator[tuple[int, int]]:
+    """Find ranges without commands: spans of code, comments, tags, and elements of code or quotation."""
+    opened: list[tuple[str, int]] = []
+    own = (block for block in divided if block.kind in (BlockMeaning.TEXT, BlockMeaning.HTML))
+    for piece in chain.from_iterable(pieces(body, block) for block in own):
+        if piece.mark is InlineMark.TEXT:
+            continue
+        if piece.unclosed:
+            yield (opened[0][1] if opened else piece.start), len(body)
+            return
+        element = _ELEMENT.match(body, piece.start) if piece.mark is InlineMark.TAG else None
+        if element and not element[1]:
+            opened.append((element[2].lower(), piece.start))
+        elif element and opened and opened[-1][0] == element[2].lower():
+            _, start = opened.pop()
+            if not opened:
+                yield start, piece.end
+        elif not opened:
+            yield piece.start, piece.end
+    if opened:
+        yield opened[0][1], len(body)
+
+
+def _plainly(said: str) -> str:
+    """Leave out polite and urgent words and punctuation: `Stop it now!` is `stop`."""
+    return _bare(said) if len(said) <= LONGEST else said
+
+
+def _likely_meant(said: str, known: Sequence[str]) -> str | None:
+    """Guess the command that is meant; several words must match exactly."""
+    if not said or len(said) > LONGEST:
+        return None
+    words = _bare(said)
+    if words in _SYNONYMS:
+        return _SYNONYMS[words]
+    if " " in words:
+        return words if words in known else None
+    return next((one for one in known if is_near(words, one)), None)
+
+
+def _bare(said: str) -> str:
+    match = _POLITE.match(" ".join(said.lower().split()))
+    words = match[1] if match else said
+    return found[1] if (found := _POINTING.match(words)) else words

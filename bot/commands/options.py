@@ -1,4 +1,4 @@
-"""Knows the options of a command: their names, what their values may be, and where on the line they may stand."""
+"""The options of a command: their names, their values, and where on the line they may be."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bot.words.quoting import shown
 
 @dataclass(frozen=True)
 class Options:
-    """What the person set for this one turn; None where they left it to the repository or the operator."""
+    """A person's settings for one turn; None leaves it to the repository or the operator."""
 
     model: str | None = None
     budget_usd: float | None = None
@@ -22,9 +22,9 @@ class Options:
     base: str | None = None
     turns: int | None = None
     queue: bool = False
-    """The next turn, also where the words would reach the one that runs."""
+    """Wait for the next turn, even if the words could reach the running one."""
     new_branch: bool = False
-    """A branch and a pull request of its own, beside those that are there."""
+    """Make a separate branch and pull request."""
 
 
 NO_OPTIONS = Options()
@@ -46,20 +46,23 @@ _LEADING = re.compile(r"(?:--|—|–)([A-Za-z][\w-]*)(?:=|[ \t]+|(?=[\r\n]|\Z))
 _VALUE = re.compile(r"\S+")
 _DASHES = ("--", "—", "–")
 _FLAGS = {"queue": "queue", "new-branch": "new_branch"}
-"""The options that take no value."""
+"""Options without a value."""
 _IN_BACKTICKS = "(If this belongs to the task itself, put it in backticks.)"
 
 
 def dollars(text: str) -> float | None:
-    """An amount such as `5`, `$5` or `0.50`; None if it is not one, or nothing."""
+    """Read an amount such as `5`, `$5` or `0.50`; None for anything else, and for zero."""
     match = _DOLLARS.match(text)
     return (float(match[1]) or None) if match else None
 
 
-def _model(text: str) -> str:
-    if not _MODEL.match(text):
-        raise CommandError(f"{shown(text)} is not the name of a model: `--model claude-opus-5-5`, for example.")
-    return text
+def _matching(pattern: re.Pattern[str], problem: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if not pattern.match(text):
+            raise CommandError(f"{shown(text)} {problem}, for example.")
+        return text
+
+    return read
 
 
 def _budget(text: str) -> float:
@@ -87,12 +90,6 @@ def _timeout(text: str) -> float:
     return float(seconds)
 
 
-def _base(text: str) -> str:
-    if not _REF.match(text):
-        raise CommandError(f"{shown(text)} cannot be the name of a branch: `--base main`, for example.")
-    return text
-
-
 def _turns(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 4 and int(text) > 0):
         raise CommandError(f"`--turns` takes a whole number from 1 to 9999, not {shown(text)}.")
@@ -100,22 +97,22 @@ def _turns(text: str) -> int:
 
 
 _READERS: dict[str, tuple[str, Callable[[str], object]]] = {
-    "model": ("model", _model),
+    "model": ("model", _matching(_MODEL, "is not the name of a model: `--model claude-opus-5-5`")),
     "budget": ("budget_usd", _budget),
     "timeout": ("timeout_seconds", _timeout),
-    "base": ("base", _base),
+    "base": ("base", _matching(_REF, "cannot be the name of a branch: `--base main`")),
     "turns": ("turns", _turns),
 }
 
 
 def take(text: str, options: Options = NO_OPTIONS) -> tuple[str, Options]:
-    """The text without the options that lead it or end its first line, and those options over the given ones."""
+    """Take options from the start of the text and the end of its first line; they override the given ones."""
     text, options = _take_leading(text, options)
     return _take_trailing(text, options)
 
 
 def read(values: Mapping[str, str | None]) -> Options:
-    """The same options from a command line, where each has been told apart already."""
+    """Read options that a command line has already told apart."""
     options = NO_OPTIONS
     for name, value in values.items():
         if value is not None:
@@ -124,13 +121,12 @@ def read(values: Mapping[str, str | None]) -> Options:
 
 
 def over(newer: Options, older: Options) -> Options:
-    """The newer ones; what they leave open is as the older ones have it."""
+    """Return the newer options, and the older ones where they say nothing."""
     said = {name: value for name, value in asdict(newer).items() if value not in (None, False)}
     return replace(older, **said)
 
 
 def _raised(options: Options, flag: str) -> Options:
-    """Said twice it is still said."""
     changed: dict[str, Any] = {_FLAGS[flag]: True}
     return replace(options, **changed)
 
@@ -208,6 +204,5 @@ def _known(word: str) -> str:
 
 
 def _named(word: str) -> str:
-    """Return the name of the option that the word looks like."""
     dash = next((one for one in _DASHES if word.startswith(one)), None)
     return word.removeprefix(dash).lower() if dash else ""

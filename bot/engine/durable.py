@@ -1,8 +1,7 @@
 """The engine on DBOS, embedded on its own SQLite file; this package alone knows DBOS and SQLAlchemy.
 
-Only ids travel through it, never a token: its arguments are pickled to disk. Progress lives in our store, so
-`engine.db` can be lost: `adopt` submits again what the store says is unfinished.
-"""
+It gets only ids, never a token, because its arguments are pickled to disk. Progress is in our store, so `engine.db` can
+be lost: `adopt` submits unfinished turns again."""
 
 from __future__ import annotations
 
@@ -28,12 +27,12 @@ NAME = "forgehand"
 QUEUE = "turns"
 POLL_SECONDS = 0.1
 QUEUE_SECONDS = 0.25
-"""How often the queue is asked for turns: each look takes 2 ms of CPU, also of a service with nothing to do."""
+"""The queue's polling interval: each look takes 2 ms of CPU, even in an idle service."""
 _LIVE = {"ENQUEUED": EngineStatus.WAITING, "DELAYED": EngineStatus.WAITING, "PENDING": EngineStatus.RUNNING}
 
 
 class DurableEngine:
-    """One workflow a turn, holding one step that advances it."""
+    """Runs each turn as a workflow with one step that advances it."""
 
     def __init__(self, path: Path, advance: Advance) -> None:
         self._path = path
@@ -45,7 +44,7 @@ class DurableEngine:
         self._sql: SqlEngine | None = None
 
     async def start(self) -> None:
-        """Launch, and take up again what a former process left running."""
+        """Launch, and continue what a former process left running."""
         self._loop = asyncio.get_running_loop()
         dbos = (await asyncio.to_thread(importlib.import_module, "dbos")).DBOS
         dbos.destroy(destroy_registry=True)
@@ -61,7 +60,7 @@ class DurableEngine:
                 "max_executor_threads": 32,
                 "log_level": "ERROR",
                 "enable_otlp": False,
-                # DBOS' end waits for the sleep of a listener that we have no use for.
+                # DBOS ends only after the sleep of a listener that we do not use.
                 "notification_listener_polling_interval_sec": POLL_SECONDS,
             }
         )
@@ -71,11 +70,11 @@ class DurableEngine:
         await asyncio.to_thread(self._launch, dbos, self._sql)
 
     def _launch(self, dbos: type[DBOS], sql: SqlEngine) -> None:
-        # Only DBOS' blocking calls, each from a thread: its async ones put its own pool, which dies with it, in the
-        # place of our loop's default executor.
+        # Only DBOS' blocking calls, each from a thread: its async ones replace our loop's default executor by its own
+        # pool, which dies with it.
         from dbos import DBOSClient
 
-        # The queue stands before the launch: one registered after it is seen only when DBOS looks again, a second on.
+        # Register the queue before the launch: DBOS would find a later one only a second later.
         dbos.migrate(f"sqlite:///{self._path}")
         client = DBOSClient(system_database_engine=sql, application_name=NAME)
         client.register_queue(QUEUE, partition_concurrency=1, polling_interval_sec=QUEUE_SECONDS)
@@ -85,7 +84,7 @@ class DurableEngine:
     def _define(self, dbos: type[DBOS]) -> Any:
         @dbos.step(name="advance")
         async def advance(session: str, n: int) -> None:
-            # DBOS runs queued coroutines on a loop of its own; the turn's clients and locks live on ours.
+            # DBOS runs queued coroutines on its own loop; the turn's clients and locks live on ours.
             key = TurnKey(SessionId(session), n)
             future = asyncio.run_coroutine_threadsafe(self._run(key), self._loop)
             await asyncio.wrap_future(future)
@@ -105,7 +104,7 @@ class DurableEngine:
             if self._draining:
                 task.cancel()
                 await asyncio.wait({task})
-                # Never returning leaves the workflow pending in engine.db, which is what the next process recovers.
+                # Never return: so the workflow stays pending in engine.db, and the next process recovers it.
                 await asyncio.Event().wait()
             task.result()
         except asyncio.CancelledError:
@@ -162,25 +161,25 @@ class DurableEngine:
 
 
 def _adopt_logger() -> None:
-    """DBOS' own handler writes past ours, and so past the redactor; it also keeps a stream that may be closed."""
+    """Remove DBOS' own handler, which bypasses the redactor and keeps a stream that may be closed."""
     logger = logging.getLogger("dbos")
     logger.handlers.clear()
     logger.propagate = True
 
 
 def _set_aside_if_spoilt(path: Path) -> None:
-    """Begins with a new file: what it knows can be lost, and a start that fails over it would lose more."""
+    """Replace a damaged file by a new one: its data may be lost, but the service must start."""
     if not path.exists():
         return
     try:
         with closing(sqlite3.connect(path, timeout=30.0)) as db:
             sound = db.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
     except sqlite3.OperationalError:
-        raise  # locked, no room: that says nothing about what is in it
+        raise  # locked or no space: that says nothing about its data
     except sqlite3.DatabaseError:
         sound = False
     if not sound:
-        log.error("engine.db is damaged: it is set aside, and begun anew from what the store says")
+        log.error("engine.db is damaged: it is set aside, and unfinished turns start again from the store")
         for suffix in ("", "-wal", "-shm"):
             file = path.with_name(path.name + suffix)
             if file.exists():

@@ -1,4 +1,4 @@
-"""What we ask of a workflow engine: four calls, so that it stays replaceable."""
+"""A workflow engine: only four calls, so that it stays replaceable."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Protocol
 from bot.models import TurnKey
 
 Advance = Callable[[TurnKey], Awaitable[None]]
-"""Takes a turn from where the store says it stands to its end; safe to call again at any point."""
+"""Takes a turn from its stored step to its end; safe to call again at any point."""
 
 
 class EngineStatus(StrEnum):
-    """What the engine knows of a turn; how the turn went is in the store."""
+    """The engine's view of a turn; its outcome is in the store."""
 
     ABSENT = "absent"
     WAITING = "waiting"
@@ -25,15 +25,12 @@ class Engine(Protocol):
     """Runs `Advance` for submitted turns: in order within a thread, again after a crash."""
 
     async def submit(self, key: TurnKey, thread: str) -> None:
-        """Submitting twice is harmless; a turn whose workflow ended without finishing it is run anew."""
-        ...
+        """Have it run; safe to repeat. A turn whose workflow ended without finishing it runs again."""
 
     async def status(self, key: TurnKey) -> EngineStatus: ...
 
     async def adopt(self, turns: list[tuple[TurnKey, str]]) -> int:
-        """Submit those (with their threads) that no live workflow runs; returns how many."""
-        ...
+        """Submit turns (with their threads) that no live workflow runs; return how many."""
 
     async def drain(self) -> None:
-        """Let go of what runs without ending it: the next process carries on."""
-        ...
+        """Leave running turns as they are: the next process continues them."""

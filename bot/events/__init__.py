@@ -1,4 +1,4 @@
-"""Turns each of GitHub's webhook payloads into an event of ours; nothing else sees their JSON."""
+"""Turns GitHub's webhook payloads into our events; no other package sees their JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SUBSCRIBED_EVENTS = frozenset(
         "status",
     )
 )
-"""The same list as in app.yml."""
+"""The list in app.yml."""
 AUTOMATIC_EVENTS = frozenset(("github_app_authorization", "installation", "installation_repositories"))
 """GitHub sends these to every App; a manifest that names them is refused."""
 HANDLED_EVENTS = SUBSCRIBED_EVENTS | AUTOMATIC_EVENTS
@@ -38,7 +38,7 @@ Event = Remark | CheckAsked | CheckEnded | ThreadChanged | InstallationChanged |
 
 
 def decode(name: str, body: bytes | str, *, delivery: DeliveryId, now: float) -> Event:
-    """The event in a delivery whose signature was checked; never raises for what GitHub, or anyone, may send."""
+    """Read a delivery with a valid signature; no body makes it raise."""
     try:
         if name in accounts.ABOUT_PEOPLE:
             return accounts.decode_access(name, body, delivery)
@@ -66,7 +66,9 @@ class User(Struct):
     type: str = ""
 
 
-class App(Struct):
+class Numbered(Struct):
+    """An App or an installation."""
+
     id: Id
 
 
@@ -83,20 +85,19 @@ class Repository(Struct):
     archived: bool = False
 
 
-class Installation(Struct):
-    id: Id
-
-
-class Text(Struct):
-    """A comment or a review; from `path` on, of a comment on a line of a diff."""
-
-    id: Id
+class Written(Struct):
     user: User | None = None
     body: str | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
     submitted_at: datetime | None = None
-    performed_via_github_app: App | None = None
+    performed_via_github_app: Numbered | None = None
+
+
+class Text(Written, kw_only=True):
+    """A comment or a review; fields from `path` on belong to a comment on a line of a diff."""
+
+    id: Id
     path: str | None = None
     line: int | None = None
     start_line: int | None = None
@@ -114,17 +115,11 @@ class Team(Struct):
     slug: Name
 
 
-class Subject(Struct):
+class Subject(Written, kw_only=True):
     """An issue or a pull request; a pull request has a head."""
 
     number: Number
     title: str | None = None
-    user: User | None = None
-    body: str | None = None
-    created_at: datetime | None = None
-    updated_at: datetime | None = None
-    submitted_at: datetime | None = None
-    performed_via_github_app: App | None = None
     pull_request: dict[str, object] | None = None
     locked: bool = False
     head: Head | None = None
@@ -132,8 +127,6 @@ class Subject(Struct):
 
 
 class Before(Struct, rename={"text": "from"}):
-    """What stood there before an edit."""
-
     text: str | None = None
 
 
@@ -157,7 +150,7 @@ class OfThread(Struct):
     action: str
     sender: User
     repository: Repository
-    installation: Installation | None = None
+    installation: Numbered | None = None
     issue: Subject | None = None
     pull_request: Subject | None = None
     comment: Text | None = None
@@ -174,7 +167,6 @@ class OfThread(Struct):
         return found
 
     def text(self, event: str) -> Text | Subject:
-        """What was written: the comment, the review, or the thread's own body."""
         if event in ("issue_comment", "pull_request_review_comment"):
             found: Text | Subject | None = self.comment
         else:
@@ -187,7 +179,7 @@ class OfThread(Struct):
 class CheckRun(Struct):
     head_sha: str = ""
     external_id: str | None = None
-    app: App | None = None
+    app: Numbered | None = None
 
 
 class Pressed(Struct):
@@ -195,13 +187,11 @@ class Pressed(Struct):
 
 
 class OfCheck(Struct):
-    """A payload about a check run."""
-
     action: str
     sender: User
     repository: Repository
     check_run: CheckRun
-    installation: Installation | None = None
+    installation: Numbered | None = None
     requested_action: Pressed | None = None
 
 
@@ -212,7 +202,7 @@ class OfStatus(Struct):
     state: str
     sender: User
     repository: Repository
-    installation: Installation | None = None
+    installation: Numbered | None = None
 
 
 class Membership(Struct):
@@ -220,14 +210,14 @@ class Membership(Struct):
 
 
 class OfPerson(Struct):
-    """A payload about what a person may do."""
+    """A payload about a person's access."""
 
     action: str
     sender: User
     membership: Membership | None = None
-    """In an organisation."""
+    """Their place in an organisation."""
     member: User | None = None
-    """Of a repository."""
+    """The collaborator of a repository."""
 
 
 class ShortRepo(Struct):

@@ -1,4 +1,4 @@
-"""Knows the payloads about accounts: where the App is installed, and what people may see."""
+"""Events about accounts: where the App is installed, and what people may see."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class InstalledRepo:
 
 @dataclass(frozen=True)
 class InstallationChanged:
-    """The App was installed, removed, suspended or given other repositories; idempotent, whatever the order."""
+    """The App was installed, removed, suspended or given other repositories; safe in any order, and twice."""
 
     origin: Origin
     installation: InstallationId
@@ -35,12 +35,12 @@ class InstallationChanged:
 
 @dataclass(frozen=True)
 class AccessChanged:
-    """What a person may see has changed, or may have."""
+    """A person's access has changed, or may have."""
 
     origin: Origin
     person: Person
     leaves: bool
-    """Has left the organisation, or taken back that we may know who they are: they are signed in no more."""
+    """True if they left the organisation, or no longer let us know who they are: their sign-in ends."""
 
 
 _PEOPLE = {
@@ -51,7 +51,7 @@ _PEOPLE = {
     ("member", "edited"): False,
     ("member", "added"): False,
 }
-"""Whether the person has left."""
+"""True where the person has left."""
 ABOUT_PEOPLE = frozenset(name for name, _ in _PEOPLE)
 
 

@@ -1,4 +1,4 @@
-"""Knows what GitHub tells of check runs and commit statuses: a button of ours was pressed, a check has ended."""
+"""Events about check runs and commit statuses: someone pressed a button of ours, or a check has ended."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from bot.events.ignored import Ignored
 from bot.models import DeliveryId, InstallationId, Origin, Repo
 
 _NO_USE = "nothing is asked of us with it, and no check has ended"
-
 EVENTS = ("check_run", "status")
 
 
 @dataclass(frozen=True)
 class CheckAsked:
-    """Somebody pressed a button of a check run; of whose, the handler finds out."""
+    """Someone pressed a button of a check run, ours or another App's."""
 
     origin: Origin
     repo: Repo
@@ -30,13 +29,13 @@ class CheckAsked:
 
 @dataclass(frozen=True)
 class CheckEnded:
-    """A check or a status of a commit has come to its end, whoever runs it."""
+    """Anyone's check or status of a commit has ended."""
 
     origin: Origin
     repo: Repo
     installation: InstallationId
     app_id: int
-    """0 of a status: it is nobody's, and never ours."""
+    """0 for a status, which belongs to no App."""
     sha: str
 
 
@@ -64,6 +63,6 @@ def _check(body: bytes | str, delivery: DeliveryId) -> CheckAsked | CheckEnded |
         return CheckEnded(origin, repo, installation, app_id, found.head_sha)
     if payload.action not in ("requested_action", "rerequested"):
         return Ignored(delivery, _NO_USE)
-    # GitHub's own button to run a check again means the same as ours
+    # GitHub's own button to run a check again means the same as ours.
     wish = payload.requested_action.identifier if payload.requested_action else "retry"
     return CheckAsked(origin, repo, installation, app_id, found.external_id or "", wish)

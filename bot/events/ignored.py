@@ -1,4 +1,4 @@
-"""Knows what is said of a delivery that nothing is done about."""
+"""Deliveries that need no action, and the reason for people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bot.models import DeliveryId
 
 @dataclass(frozen=True)
 class Ignored:
-    """Stored and not acted upon; the reason is what `why` says."""
+    """A delivery that is only stored; `why` says the reason."""
 
     delivery: DeliveryId
     reason: str

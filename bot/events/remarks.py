@@ -1,4 +1,4 @@
-"""Knows what remarks there are: whatever somebody says or does on a thread that may ask for something."""
+"""Remarks: all that people say or do on a thread that may ask for something."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bot.models import ON_PUSH, Origin, Person, Spot, Thread
 
 @dataclass(frozen=True)
 class Remark:
-    """Somebody's text on a thread: what comments, bodies and reviews have in common."""
+    """A person's text on a thread: the common fields of comments, bodies and reviews."""
 
     origin: Origin
     thread: Thread
@@ -20,14 +20,14 @@ class Remark:
     comment_id: int | None
     """None for the body of the thread itself."""
     via_app: int | None
-    """The App through which it was written in the person's name."""
+    """The App that wrote it in the person's name."""
     thread_sha256: str = ""
-    """Of what the thread itself said at that moment: see `standing`."""
+    """Digest of the thread's own text at that moment (`standing`)."""
     before: str | None = None
-    """What an edit has replaced."""
+    """The text before an edit."""
     changed_at: float = 0.0
     closed_to_us: str | None = None
-    """`locked` or `archived`: nothing could be answered or pushed there."""
+    """`locked` or `archived` if we can neither answer nor push there."""
 
     @property
     def is_bot(self) -> bool:
@@ -35,18 +35,17 @@ class Remark:
 
     @property
     def source(self) -> str:
-        """Names the text itself, whatever number of deliveries tell of it."""
+        """The name of the text itself: the same for every delivery about it."""
         kind = _SOURCES[type(self)]
         return f"{kind}:{self.thread.repo.id}:{self.comment_id or self.thread.number}"
 
     @property
     def react_to(self) -> int | None:
-        """The comment that can be reacted to; a review as a whole cannot."""
+        """The comment that takes a reaction; a review as a whole takes none."""
         return self.comment_id
 
     @property
     def place(self) -> Spot | None:
-        """Where in a diff it was written."""
         return None
 
 
@@ -55,32 +54,32 @@ class CommentCreated(Remark):
 
 
 class CommentEdited(Remark):
-    """Never a command, but for a box that is ticked in our own."""
+    """Never a command, except for a ticked box in a comment of ours."""
 
 
 @dataclass(frozen=True)
 class BoxTicked(Remark):
-    """A checkbox of our live comment: a command (`body`) by the person who ticked it, bound to what it answers."""
+    """A ticked box of a comment of ours: its command (`body`), by the person who ticked it, and what it answers."""
 
     approval: str | None = None
 
     @property
     def source(self) -> str:
-        """Names the tick: told of twice it is one, and the same box ticked again later is another."""
+        """The name of the tick: one for all deliveries about it; a later tick of the same box has another."""
         what = hashlib.sha256(f"{self.body}\n{self.approval}".encode()).hexdigest()[:8]
         return f"tick:{self.thread.repo.id}:{self.comment_id}:{self.created_at:.0f}:{what}"
 
 
 class CommentDeleted(Remark):
-    """The text as it was."""
+    """A comment, with the text that it had."""
 
 
 class IssueOpened(Remark):
-    """`body` is that of the issue."""
+    """An issue, with its body."""
 
 
 class PullOpened(Remark):
-    """`body` is that of the pull request."""
+    """A pull request, with its body."""
 
 
 class ReviewSubmitted(Remark):
@@ -104,20 +103,21 @@ class ReviewCommentCreated(Remark):
 
 @dataclass(frozen=True)
 class Labeled(Remark):
-    """A label was put on an issue or a pull request; its `author` is who did that, and there are no words."""
+    """A label on a thread, without words; `author` is the person who added it."""
 
     label: str = ""
 
     @property
     def source(self) -> str:
-        """Put on a second time, it asks a second time. Of what is signed: a replay brings another GUID."""
+        """The name of this label at this time, so that adding it again asks again. It uses only signed facts, because
+        a replay has another GUID."""
         what = hashlib.sha256(self.label.encode("utf-8", "replace")).hexdigest()[:8]
         return f"label:{self.thread.repo.id}:{self.thread.number}:{self.created_at:.0f}:{what}"
 
 
 @dataclass(frozen=True)
 class ReviewWanted(Remark):
-    """Something without words that may ask for a review; its `author` is who did it."""
+    """An act without words that may ask for a review; `author` is the person who did it."""
 
     why: str = ""
     """review_requested, ready_for_review or synchronize: GitHub's own words."""
@@ -131,7 +131,7 @@ class ReviewWanted(Remark):
 
     @property
     def source(self) -> str:
-        """One review for each commit and each of whom it is wanted."""
+        """One name for each commit and each wanted reviewer."""
         where = f"{self.thread.repo.id}:{self.thread.number}:{self.head_sha}"
         if self.is_push:
             return f"{ON_PUSH}{where}"
@@ -151,10 +151,10 @@ _SOURCES: dict[type[Remark], str] = {
 
 @dataclass(frozen=True)
 class ButtonPressed(Remark):
-    """A button of a check run, as if its command had been written on the thread; there are no words."""
+    """A button of a check run, as if its person had written the command on the thread; it has no words."""
 
     pressed: str = ""
-    """The check run: GitHub tells no time, so pressed there twice it is one, as a replay is."""
+    """The check run. GitHub sends no time, so pressing twice counts once, like a replay."""
 
     @property
     def source(self) -> str:
@@ -162,6 +162,6 @@ class ButtonPressed(Remark):
 
 
 def standing(title: str, body: str) -> str:
-    """What tells whether the thread's own text is still the one that the person saw who gave a command on it."""
+    """Digest a thread's own text, to tell whether it is still the one that a command's author saw."""
     text = f"{title}\n\n{body}".replace("\r\n", "\n").strip()
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

@@ -1,4 +1,4 @@
-"""Knows the payloads about issues and pull requests: what was said or done there, and what became of the thread."""
+"""Events about issues and pull requests: remarks there, and changes of the thread."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from bot.events.remarks import (
 from bot.models import LEFT, DeliveryId, InstallationId, Origin, Spot, Thread
 
 MAX_AGE_SECONDS = 4 * 24 * 3600.0
-"""GitHub's own log goes back three days: what is older than this is a replay, or nobody waits for it."""
+"""GitHub's log goes back three days: anything older is a replay, or nobody waits for it."""
 OLD = "what it tells of is more than 4 days old"
 
 
 @dataclass(frozen=True)
 class ThreadChanged:
-    """Somebody did something to the thread that may take the ground from under what runs there."""
+    """A change of the thread that may end what runs there."""
 
     origin: Origin
     thread: Thread
@@ -40,7 +40,7 @@ class ThreadChanged:
     """locked, transferred, deleted or closed."""
     at: float
     moved_to: Thread | None = None
-    """What a transferred issue has become."""
+    """The new thread of a transferred issue."""
 
 
 def decode(name: str, body: bytes | str, delivery: DeliveryId, now: float) -> Remark | ThreadChanged | Ignored:
@@ -52,7 +52,11 @@ def decode(name: str, body: bytes | str, delivery: DeliveryId, now: float) -> Re
         return Ignored(delivery, "it was not sent for an installation of the App (a webhook of the repository?)")
     origin = Origin(delivery, name, payload.action, events.person(payload.sender))
     if wanted is ThreadChanged:
-        return _thread_changed(origin, payload)
+        thread, changes = _thread(payload), payload.changes
+        moved_to = None
+        if changes and changes.new_issue and changes.new_repository:  # only within the account, so the installation
+            moved_to = replace(thread, repo=events.repo(changes.new_repository), number=changes.new_issue.number)
+        return ThreadChanged(origin, thread, origin.action, _changed_at(payload.subject()), moved_to)
     if wanted is Labeled or wanted is ReviewWanted:
         return _wordless(wanted, origin, payload, now)
     return _remark(cast("type[Remark]", wanted), origin, payload, now)
@@ -93,12 +97,16 @@ def _thread(payload: events.OfThread) -> Thread:
 def _wordless(
     kind: type[Labeled] | type[ReviewWanted], origin: Origin, payload: events.OfThread, now: float
 ) -> Remark | ThreadChanged | Ignored:
-    """What somebody did rather than said."""
     subject = payload.subject()
     at = _changed_at(subject)
     if now - at > MAX_AGE_SECONDS:
         return Ignored(origin.delivery, OLD)
-    more = _label(payload) if kind is Labeled else _review_wanted(payload)
+    if kind is ReviewWanted:
+        more = _review_wanted(payload)
+    elif payload.label is None:
+        raise msgspec.ValidationError("there is no label")
+    else:
+        more = {"label": payload.label.name}
     return kind(
         origin=origin,
         thread=_thread(payload),
@@ -113,12 +121,6 @@ def _wordless(
     )
 
 
-def _label(payload: events.OfThread) -> dict[str, Any]:
-    if payload.label is None:
-        raise msgspec.ValidationError("there is no label")
-    return {"label": payload.label.name}
-
-
 def _review_wanted(payload: events.OfThread) -> dict[str, Any]:
     head, reviewer, team = payload.subject().head, payload.requested_reviewer, payload.requested_team
     if head is None:
@@ -131,23 +133,10 @@ def _review_wanted(payload: events.OfThread) -> dict[str, Any]:
     }
 
 
-def _thread_changed(origin: Origin, payload: events.OfThread) -> ThreadChanged:
-    at = _changed_at(payload.subject())
-    return ThreadChanged(origin, _thread(payload), origin.action, at, _new_place(payload))
-
-
 def _changed_at(subject: events.Subject) -> float:
     if subject.updated_at is None:
         raise msgspec.ValidationError("there is no `updated_at`")
     return _epoch(subject.updated_at)
-
-
-def _new_place(payload: events.OfThread) -> Thread | None:
-    """Of the same account, and so of the same installation, where that has it."""
-    changes, old = payload.changes, _thread(payload)
-    if changes is None or changes.new_issue is None or changes.new_repository is None:
-        return None
-    return replace(old, repo=events.repo(changes.new_repository), number=changes.new_issue.number)
 
 
 def _remark(kind: type[Remark], origin: Origin, payload: events.OfThread, now: float) -> Remark | Ignored:
@@ -193,13 +182,11 @@ _BY_AUTHOR = frozenset((CommentCreated, IssueOpened, ReviewSubmitted, ReviewComm
 
 
 def _times(kind: type[Remark], origin: Origin, text: events.Text | events.Subject, now: float) -> tuple[float, float]:
-    """When it was written, and how long ago it happened: an old text may be edited, or become ready, today."""
+    """Return when it was written, and how long ago the event happened: an old text may be edited today."""
     written = text.created_at or text.submitted_at
     if written is None:
         raise msgspec.ValidationError("there is no `created_at`")
-    happened = written
-    if kind is CommentEdited:
-        happened = text.updated_at or written
+    happened = (text.updated_at or written) if kind is CommentEdited else written
     age = 0.0 if kind is CommentDeleted else now - _epoch(happened)
     return _epoch(written), age
 

@@ -1,4 +1,4 @@
-"""The answers to what waits for somebody's word: which one is meant, until when it counts, and what it was about."""
+"""Answers to approvals: which one is meant, and whether it still counts."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from bot.words.quoting import shown
 log = logging.getLogger(__name__)
 
 LATE = (ApprovalState.OPEN, ApprovalState.EXPIRED)
-"""A question of an agent that no longer waits can still be answered: the yes begins the next turn."""
+"""States in which an agent's question can be answered; if the agent is gone, a yes starts the next turn."""
 _EXPIRE = (ApprovalKind.PLAN, ApprovalKind.PUSH, ApprovalKind.FORK)
-"""An agent's questions do so with the agent."""
+"""Kinds that expire by time; an agent's questions expire with the agent."""
 _ANSWER = re.compile(
     r"(?:(`?)([a-z0-9]{8}-\d{1,5}(?:-\d{1,5}|-fork)?|[0-9a-f]{12,40})\1(?=\s|\Z)[ \t]*)?"
     r"(?:(once|session)(?=\s|\Z)[ \t]*)?(?=[\r\n]|\Z)",
     re.IGNORECASE,
 )
-"""After `approve` or `deny`: the id of what is answered, or a commit, and how far a yes reaches."""
+"""After `approve` or `deny`: an approval's id or a commit, and the scope of a yes."""
 _SOME_NAME = re.compile(r"(?=\S{0,199}\d)(\S{7,200})[ \t]*(?=[\r\n]|\Z)")
-"""Nothing that could be answered, but meant as the name of it: no words of work are like that."""
+"""A word that looks like a broken id; no words of work look like that."""
 _COMMIT = re.compile(r"[0-9a-f]{12,40}\Z")
 
 
 @dataclass(frozen=True)
 class Word(Command):
-    """A yes or a no; what stands below it is the plan as the person edited it, or something for the agent."""
+    """A yes or a no; the text below it is the edited plan, or words for the agent."""
 
     approval: str | None = None
-    """The id of what is meant, or a commit of a fork; None: the only thing that waits."""
+    """An approval's id, or a commit; None: the only one that waits."""
     scope: str = "once"
-    """Or `session`: the same again needs no other yes."""
+    """`once`, or `session` to allow the same again."""
 
 
 def named(text: CommandText, verb: str) -> re.Match[str] | None:
-    """Match what an answer names; refuse a name that was cut off, or those words would run as paid work."""
+    """Match the id that an answer names; refuse a broken one, which would else run as paid work."""
     match = _ANSWER.match(text.after)
     if match is not None and (verb == "approve" or not match[3]):
         return match
@@ -62,25 +62,24 @@ def name(match: re.Match[str]) -> str | None:
 
 
 def open_states(approval: Approval) -> tuple[ApprovalState, ...]:
-    """List the states that an answer may still change."""
     return LATE if approval.kind is ApprovalKind.TOOL else (ApprovalState.OPEN,)
 
 
 async def meant(command: Word, remark: Remark, desk: Desk) -> Approval | str:
-    """Find the approval that is answered, or say why none is; the same text again is the same answer."""
+    """Find the approval that is answered, or say why there is none; the same text again is the same answer."""
     approval = await _found(command, remark, desk)
     if isinstance(approval, str) or approval.source == remark.source:
         return approval
     if sentence := await _found_over(approval, remark.created_at, desk):
         return sentence
     counts = approval.state in open_states(approval)
-    is_over = approval.state is ApprovalState.EXPIRED  # for which a push to the fork may be the reason
+    is_over = approval.state is ApprovalState.EXPIRED  # perhaps because of a push to the fork
     void = await _void_now(approval, remark, desk) if counts or is_over else None
     return void or (approval if counts else _answered(approval))
 
 
 async def give(given: ApprovalAnswer, approval: Approval, remark: Remark, desk: Desk) -> Approval | Handled:
-    """Record the answer and return the approval with it; refuse if somebody else was quicker."""
+    """Store the answer and return the approval; refuse if someone else was quicker."""
     counts = await approvals.answer(desk.store, approval.id, given)
     approval = await approvals.get(desk.store, approval.id) or approval
     if not counts:
@@ -91,16 +90,16 @@ async def give(given: ApprovalAnswer, approval: Approval, remark: Remark, desk: 
 
 
 async def expire(desk: Desk) -> None:
-    """Withdraw what nobody approved in time, and say so in the thread if nothing else does."""
+    """Withdraw what nobody approved in time, and say so in the thread unless its comment does."""
     for kind in _EXPIRE:
         for approval in await approvals.due(desk.store, kind, desk.clock()):
-            if approval.kind is not ApprovalKind.FORK:  # the comment says it that asked for the yes
+            if approval.kind is not ApprovalKind.FORK:  # its own comment says so
                 await _tell(approval, desk)
             await _take_away(approval, desk)
 
 
 async def pushed(event: ReviewWanted, desk: Desk) -> None:
-    """Withdraw questions about a fork's code: they were about what its branch held before the push."""
+    """Withdraw questions about a fork's code from before this push."""
     latest = await sessions.latest(desk.store, event.thread)
     if latest is None or not event.is_push:
         return
@@ -115,13 +114,13 @@ def _answered(approval: Approval) -> str:
 
 
 async def _found(command: Word, remark: Remark, desk: Desk) -> Approval | str:
-    """Find it by its id, on this thread only; without one, take the only thing that waits, even for a late yes."""
+    """Find it by its id, on this thread only; without an id, take the only one that can be answered."""
     given, latest = command.approval, await sessions.latest(desk.store, remark.thread)
     known = await approvals.of_session(desk.store, latest.key.session) if latest else []
     answered_here = [one for one in known if one.source == remark.source]
     if answered_here:
         return answered_here[0]
-    if given is not None and _COMMIT.match(given):  # the newest about it: a fork's, or one of ours that is held
+    if given is not None and _COMMIT.match(given):  # the newest about it: a fork's commit, or a held one of ours
         about = [one for one in known if one.commit is not None and one.commit.startswith(given)]
         return about[-1] if about else on_forks.no_such_commit(given)
     if given is not None:
@@ -139,7 +138,7 @@ async def _found(command: Word, remark: Remark, desk: Desk) -> Approval | str:
 
 
 def _the_only(known_then: list[Approval], waiting: list[Approval], command: Word, desk: Desk) -> Approval | str:
-    """A delivery may come late, or again: by then something else may wait, which the person has not seen."""
+    """Choose the only one that the person can have seen: a late delivery may meet others that were asked since."""
     ours = [one for one in known_then if one.sha is None] or known_then
     if len(ours) == 1:
         return _unless_a_forks(command, ours[0], desk)
@@ -148,7 +147,7 @@ def _the_only(known_then: list[Approval], waiting: list[Approval], command: Word
 
 
 def _unless_a_forks(command: Word, one: Approval, desk: Desk) -> Approval | str:
-    """Code of a fork is never approved by a word that does not name it."""
+    """Refuse a bare yes to a fork's code: it must name the commit."""
     if one.sha is None or command.word == "deny":
         return one
     return on_forks.name_the_commit(one.sha, desk.settings.command)
@@ -164,7 +163,7 @@ async def _found_over(approval: Approval, said_at: float, desk: Desk) -> str | N
 
 
 async def _void_now(approval: Approval, remark: Remark, desk: Desk) -> str | None:
-    """Say that the fork's branch has moved on, which GitHub may not have told us yet."""
+    """Say that the fork's branch has moved on; GitHub's delivery about it may still be under way."""
     if approval.sha is None:
         return None
     turn, at = await sessions.turn(desk.store, approval.key), desk.github.installation(remark.thread.installation)
@@ -189,11 +188,11 @@ def _over(approval: Approval, desk: Desk) -> str:
 
 
 async def _tell(approval: Approval, desk: Desk) -> None:
-    """Post before the row changes: after a crash the comment is found by its marker."""
+    """Say that it has expired. This comes before the row changes; after a crash, the marker finds the comment."""
     turn = await sessions.turn(desk.store, approval.key)
     thread = replace((await sessions.session(desk.store, approval.session_id)).thread, number=turn.number)
     marker = f"<!-- forgehand:expired={approval.id} -->"
     try:
         await desk.outbound.comment(thread, f"{marker}\n{_over(approval, desk)}", marker)
-    except GitHubRefused as error:  # a locked thread, an App that is gone: it expires all the same
-        log.warning("nobody was told that it expired", extra={"approval": approval.id, "error": str(error)})
+    except GitHubRefused as error:  # a locked thread or a removed App: it expires all the same
+        log.warning("could not say that it expired", extra={"approval": approval.id, "error": str(error)})

@@ -1,4 +1,4 @@
-"""What is pressed in the place of a comment: a box in a comment of ours, a button of a check run or of a page."""
+"""Presses instead of comments: boxes in our comments, buttons of check runs and of pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from bot.handlers import remarks, turns
 from bot.handlers.commands import retry
 from bot.handlers.desk import Desk, Handled, acted, ignored, refused
 from bot.live import questions
-from bot.live import questions as live_questions
 from bot.live.questions import TickBox
 from bot.models import DeliveryId, Origin, Person, SessionId, Thread, TurnKey, TurnState
 from bot.store import approvals, audit, comments, sessions
@@ -26,13 +25,13 @@ from bot.words import on_approvals, replies
 _OurComment = LiveComment | QuestionComment
 _TURN = re.compile(r"([a-z0-9]{8})-(\d{1,5})\Z")
 MOST_RESTORED = 5
-"""After so many changes by bots the comment is left as the last of them wrote it: two machines must not take turns."""
+"""After so many edits by bots we leave the comment alone: two machines must not edit in turns forever."""
 
 
 @dataclass(frozen=True)
 class PressedOnPage(Remark):
     pressed: str = ""
-    """What it was pressed on: pressed there twice it is one."""
+    """The session and turn that it was pressed on; pressing twice counts once."""
 
     @property
     def source(self) -> str:
@@ -40,7 +39,7 @@ class PressedOnPage(Remark):
 
 
 async def edited(remark: CommentEdited, desk: Desk) -> Handled:
-    """Run the command of a box that was ticked in a comment of ours, and write the comment again."""
+    """Run the command of a box that someone ticked in our comment, and write the comment again."""
     comment = await _ours(remark, desk)
     if comment is None:
         return await _of_others(remark, replies.edit_with_command(desk.settings.command), desk)
@@ -55,10 +54,10 @@ async def edited(remark: CommentEdited, desk: Desk) -> Handled:
         await comments.spoilt(desk.store, comment.key, by_bot=not sender.is_human)
     try:
         if remark.before is None or not questions.newly(remark.before, remark.body):
-            return ignored("our comment was edited; it is written anew")
+            return ignored("our comment was edited; it is written again")
         if isinstance(comment, QuestionComment):
             approval = await approvals.get(desk.store, comment.approval_id)
-            offered = live_questions.offered(approval) if approval else []
+            offered = questions.offered(approval) if approval else []
         else:
             offered = await desk.board.boxes(comment.key)
         found = questions.ticked(remark.before, remark.body, offered, desk.settings.command)
@@ -82,7 +81,7 @@ async def deleted(remark: CommentDeleted, desk: Desk) -> Handled:
 
 
 async def of_check_run(event: CheckAsked, desk: Desk) -> Handled:
-    """`stop` and `retry` by the person who pressed one, if they may write here."""
+    """Run `stop` or `retry` for the person who pressed it, if they may write here."""
     if event.app_id != (await desk.github.identity()).app_id:
         return ignored("it is the check run of another App")
     remark = await _pressed_on_check(event, desk)
@@ -92,7 +91,7 @@ async def of_check_run(event: CheckAsked, desk: Desk) -> Handled:
         return refused(decision.reason)
     if event.wish == "retry":
         if await sessions.by_source(desk.store, remark.source):
-            return ignored("this check run was begun again before")
+            return ignored("this check run was run again before")
         return await _retry(remark, desk)
     if event.wish != "stop":
         return ignored("there is no such button")
@@ -119,7 +118,7 @@ async def press_retry(session: Session, person: Person, desk: Desk) -> str:
 
 
 async def retry_as_operator(session: Session, desk: Desk) -> tuple[bool, str]:
-    """Retry for the person who asked for the last turn and must still have write access: the operator has none."""
+    """Retry for the person who asked for the last turn, who must still have write access; the operator has none."""
     last = await _last(session, desk)
     person = Person(last.requester_id, last.requester)
     begun, words = await _again(session, person, desk)
@@ -145,7 +144,7 @@ async def _rewrite(key: TurnKey, desk: Desk) -> None:
 
 
 async def _carry_out(found: list[TickBox], remark: CommentEdited, desk: Desk) -> Handled:
-    """Run the command beside the box; if it is unclear which one is meant, say so to people who may ask."""
+    """Run the command beside the box; if several were ticked, say so to people who may command us."""
     if (box := questions.meant(found)) is not None:
         return await remarks.handle(await _tick(box, remark, desk), desk)
     unclear = await _tick(TickBox("", " ".join(one.command for one in found)), remark, desk)
@@ -155,7 +154,7 @@ async def _carry_out(found: list[TickBox], remark: CommentEdited, desk: Desk) ->
 
 
 async def _tick(box: TickBox, remark: CommentEdited, desk: Desk) -> BoxTicked:
-    """The App that is named is ours, which wrote the comment, or another by which it was edited in a person's name."""
+    """Make a remark of a ticked box. The payload names our App as the comment's author, or the App that edited it."""
     word, own_app = desk.settings.command, (await desk.github.identity()).app_id
     return BoxTicked(
         origin=remark.origin,
@@ -172,7 +171,7 @@ async def _tick(box: TickBox, remark: CommentEdited, desk: Desk) -> BoxTicked:
 
 
 async def _pressed_on_check(event: CheckAsked, desk: Desk) -> ButtonPressed | None:
-    """Return the press as a remark on the turn's thread: a check run names no thread, a fork's not even its pull."""
+    """Make a remark on the turn's thread, because a check run names none."""
     named = _TURN.match(event.external_id)
     if named is None:
         return None
@@ -189,7 +188,7 @@ async def _pressed_on_check(event: CheckAsked, desk: Desk) -> ButtonPressed | No
 
 
 async def _pressed_on_page(word: str, session: Session, person: Person, desk: Desk) -> PressedOnPage:
-    """Return the press as a remark where the last turn was."""
+    """Make a remark where the last turn was."""
     last, home = await _last(session, desk), session.thread
     return PressedOnPage(
         origin=Origin(DeliveryId(""), "page", word, person),
@@ -209,7 +208,7 @@ async def _retry(remark: Remark, desk: Desk) -> Handled:
 
 
 async def _again(session: Session, person: Person, desk: Desk) -> tuple[bool, str]:
-    """Ask for another turn; the flag says whether that was done."""
+    """Start another turn; the flag says whether it started."""
     remark = await _pressed_on_page("retry", session, person, desk)
     await _require(remark, desk)
     if (await _last(session, desk)).state is not TurnState.DONE:

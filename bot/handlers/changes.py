@@ -1,4 +1,4 @@
-"""Changes that GitHub tells of: of a thread, of what a person may see, of where the App is installed."""
+"""Changes that GitHub reports: to threads, to what people may see, to where the App is installed."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _GONE = ("transferred", "deleted")
 
 
 async def of_thread(event: ThreadChanged, desk: Desk) -> Handled:
-    """Stop what runs on a thread that was locked, moved, deleted or closed; its work is kept."""
+    """Stop what runs on a thread that was locked, moved, deleted or closed, and keep its work."""
     latest = await sessions.latest(desk.store, event.thread)
     if latest is None or latest.state is TurnState.DONE or not await _concerns(event, latest, desk):
         return ignored(f"nothing ran that the thread being {event.change} would end")
     for turn in await sessions.turns_of(desk.store, latest.key.session):
-        await _replaced(event, turn, desk)
+        await _move_comment(event, turn, desk)
     await turns.stop_all(latest.key.session, _WHY[event.change], desk)
     return acted(latest.key.session)
 
@@ -43,8 +43,8 @@ async def of_account(event: AccessChanged | InstallationChanged, desk: Desk) -> 
 
 
 async def look(desk: Desk) -> None:
-    """Read GitHub's own list at the start, since a delivery may have been lost. An account that is missing keeps its
-    keys: a mistyped App id must not cost them."""
+    """Read GitHub's list at the start, because a delivery may have been lost. A missing account keeps its keys, because
+    the App id may be mistyped."""
     at = desk.clock()
     listed = await desk.github.installations()
     for one in listed:
@@ -61,7 +61,7 @@ async def look(desk: Desk) -> None:
 
 
 async def _of_access(event: AccessChanged, desk: Desk) -> Handled:
-    """End the visit of somebody who leaves; if only one repository is lost, the rest may still be seen."""
+    """End the visit of a person who leaves the organisation; after losing one repository they may see the rest."""
     if event.leaves and await accounts.end_visits_of(desk.store, event.person.id):
         why = f"{event.origin.name} {event.origin.action}"
         await audit.add(desk.store, event.origin.sender.login, "visit ended", event.person.login, why)
@@ -70,7 +70,7 @@ async def _of_access(event: AccessChanged, desk: Desk) -> Handled:
 
 
 async def _of_installation(event: InstallationChanged, desk: Desk) -> Handled:
-    """Follow the App's installation: update rows, end runs out of reach, forget secrets."""
+    """Follow the App's installation: update rows, end turns out of reach, forget secrets."""
     row = InstallationRow(
         id=event.installation,
         account=event.account.login,
@@ -89,8 +89,8 @@ async def _of_installation(event: InstallationChanged, desk: Desk) -> Handled:
     return acted()
 
 
-async def _replaced(event: ThreadChanged, turn: Turn, desk: Desk) -> None:
-    """Its live comment went with the thread, or is gone."""
+async def _move_comment(event: ThreadChanged, turn: Turn, desk: Desk) -> None:
+    """Follow the live comment that moved with its thread, or note that it is gone."""
     if event.moved_to is not None and turn.state is not TurnState.DONE:
         await comments.moved(desk.store, turn.key, event.moved_to)
         desk.board.moved(turn.key)
@@ -99,7 +99,7 @@ async def _replaced(event: ThreadChanged, turn: Turn, desk: Desk) -> None:
 
 
 async def _concerns(event: ThreadChanged, turn: Turn, desk: Desk) -> bool:
-    """A pull request that was closed before the turn was asked for is not its own: it will make a new one."""
+    """Tell whether the change ends the turn. A pull request closed before its request does not: it makes a new one."""
     if event.change != "closed":
         return turn.number == event.thread.number
     session = await sessions.session(desk.store, turn.key.session)
@@ -108,7 +108,7 @@ async def _concerns(event: ThreadChanged, turn: Turn, desk: Desk) -> bool:
     asked_at = turn.asked_at or turn.created_at
     if event.at != asked_at:
         return event.at > asked_at
-    # GitHub tells whole seconds, and threads are worked side by side: what was here before the turn came before it.
+    # GitHub's times are whole seconds and threads run side by side: within one second, our own order decides.
     delivery = await deliveries.get(desk.store, event.origin.delivery)
     return delivery is None or delivery.received_at >= turn.created_at
 
@@ -127,7 +127,7 @@ async def _follow_repositories(event: InstallationChanged, row: InstallationRow,
 
 
 async def _end_what_is_out_of_reach(event: InstallationChanged, row: InstallationRow, desk: Desk) -> None:
-    """Whoever takes the App away does not want it to go on, nor to pay for it."""
+    """Stop turns where the App was removed, because their owner no longer wants to pay for them."""
     removed = {repo.id for repo in event.removed}
     why = endings.SUSPENDED if row.state is InstallationState.SUSPENDED else endings.REMOVED
     for turn in [*await sessions.queued(desk.store), *await sessions.running(desk.store)]:

@@ -1,4 +1,4 @@
-"""Sees to red checks once they have settled: left alone, run again, mended by a turn, or handed over to people."""
+"""Looks at red checks once they have settled: leaves them, runs them again, fixes them by a turn, or asks people."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 AT_ONCE = 8
 WAIT_SECONDS = 60.0
-"""Until the next look at checks that are under way, where nothing is heard of them."""
+"""Time until the next look at running checks without news."""
 PATIENCE_SECONDS = 30 * 60.0
-"""Since something was heard: what has not ended by then is not waited for."""
+"""The longest wait for running checks after the last news."""
 AGAIN_SECONDS = 30.0
 AFTER_A_BUG_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
 class ChecksFailed(Remark):
-    """Red checks, as if whoever wants them mended had said so on the pull request."""
+    """Red checks, as if the person who wants them fixed had said so on the pull request."""
 
     key: str = ""
 
@@ -48,7 +48,7 @@ class ChecksFailed(Remark):
 
 
 async def ended(event: CheckEnded, desk: Desk) -> Handled:
-    """Note that a check has ended, without asking GitHub: a commit may have hundreds, and they end in bursts."""
+    """Note that a check has ended, without a request to GitHub: a commit may have hundreds, which end in bursts."""
     if event.app_id == (await desk.github.identity()).app_id:
         return ignored("it is a check run of our own")
     if await ci.heard_again(desk.store, event.repo.id, event.sha):
@@ -68,10 +68,9 @@ class Rounds:
         self._room = asyncio.Semaphore(AT_ONCE)
         self._under_way: set[tuple[int, int]] = set()
         self.loop = Loop("ci_rounds", self._look, LOOK_SECONDS)
-        """What waits is in the store, so that a restart changes nothing."""
 
     async def _look(self) -> None:
-        """Side by side: one that GitHub keeps waiting holds up no other."""
+        """Look at due watches side by side, so that a slow one holds up no other."""
         for watch in await ci.due(self._desk.store):
             key = (watch.repo_id, watch.number)
             if key not in self._under_way:
@@ -83,22 +82,22 @@ class Rounds:
             async with self._room:
                 if wait := await self._seen_to(watch):
                     await ci.later(self._desk.store, watch, wait)
-        except BotError as error:  # of the store: it is due still
+        except BotError as error:  # from the store: it stays due
             log.warning("checks wait for the store", extra={"error": str(error)})
         finally:
             self._under_way.discard(key)
 
     async def _seen_to(self, watch: CheckWatch) -> float:
-        """0, or the seconds until the next try."""
+        """Run a round; return 0, or the seconds until the next try."""
         try:
             await _Round(watch, self._desk).go()
         except TransientError as error:
             log.warning("checks wait", extra={"error": str(error)})
             return error.retry_after or AGAIN_SECONDS
-        except BotError as error:  # the repository is gone, or the App: nobody can be told
+        except BotError as error:  # the repository or the App is gone: nobody to tell
             log.warning("checks are let go", extra={"error": str(error)})
             await ci.rest(self._desk.store, watch)
-        except Exception:  # a bug: nothing is lost by looking again
+        except Exception:  # a bug; another look is safe
             log.exception("checks could not be looked at")
             return AFTER_A_BUG_SECONDS
         return 0.0
@@ -106,13 +105,13 @@ class Rounds:
 
 @dataclass(frozen=True)
 class _Round:
-    """One look; whatever it does is found again by its key when it is done a second time."""
+    """One look at a watch; a repeated one finds its effects by their keys."""
 
     watch: CheckWatch
     desk: Desk
 
     async def go(self) -> None:
-        """Whoever has asked is told where nothing can come of it."""
+        """Look, and tell the person who asked if we cannot help."""
         try:
             await self._look()
         except TransientError:
@@ -126,10 +125,12 @@ class _Round:
 
     async def _look(self) -> None:
         watch, thread = self.watch, self.watch.thread
-        if watch.wish is None and not await self._is_on():
-            return await self._rest()
+        if watch.wish is None:
+            config, _ = await self.desk.config_of(thread)
+            if config is None or not config.triggers.ci_fix:
+                return await self._rest()
         latest = await sessions.latest(self.desk.store, thread)
-        if latest is not None and latest.state is not TurnState.DONE:  # it may push, and these checks be of the past
+        if latest is not None and latest.state is not TurnState.DONE:  # it may push and so outdate these checks
             return await self._wait()
         pull = await self.desk.github.installation(thread.installation).pull(thread.repo, watch.number)
         if not await self._is_meant(pull):
@@ -147,12 +148,8 @@ class _Round:
             return await ci.ran_again(self.desk.store, watch, await self._to_run_again(standing))
         return await self._attempt(pull, standing)
 
-    async def _is_on(self) -> bool:
-        config, _ = await self.desk.config_of(self.watch.thread)
-        return config is not None and config.triggers.ci_fix
-
     async def _is_meant(self, pull: Pull) -> bool:
-        """Tell whether it is still wanted; without a request, only our commits on our pull requests count."""
+        """Tell whether it is still wanted; without a wish, only our commits on our pull requests count."""
         watch, store = self.watch, self.desk.store
         gone = pull.state != "open" or pull.head_repo_id != watch.repo_id
         own = pull.author.id == (await self.desk.github.identity()).bot_id
@@ -167,7 +164,7 @@ class _Round:
         return True
 
     async def _rerun(self, reruns: Reruns) -> bool | None:
-        """Run failed workflows again and tell whether any runs; None if GitHub refused, which means another look."""
+        """Run failed workflows again, and tell whether any runs; None if GitHub refused, which needs another look."""
         at, thread = self.desk.github.installation(self.watch.installation_id), self.watch.thread
         under_way = False
         for number, attempt in reruns.runs.items():
@@ -178,7 +175,9 @@ class _Round:
             try:
                 await self.desk.outbound.rerun(thread, run.id, attempt)
             except GitHubRefused as error:
-                note = on_ci.RERUN_NOT_ALLOWED if _lacks_permission(error) else on_ci.RERUN_REFUSED
+                # GitHub gives no token with a permission that the installation lacks (422), and no access without it.
+                lacks_permission = error.status == 422 or "not accessible" in error.message.lower()
+                note = on_ci.RERUN_NOT_ALLOWED if lacks_permission else on_ci.RERUN_REFUSED
                 left = {one: n for one, n in reruns.runs.items() if one != number}
                 await ci.ran_again(self.desk.store, self.watch, replace(reruns, runs=left, note=note))
                 return None
@@ -186,7 +185,7 @@ class _Round:
         return under_way
 
     async def _to_run_again(self, standing: HeadChecks) -> Reruns:
-        """The runs of Actions that failed, unless somebody has run them again already."""
+        """Return the failed runs of Actions, without those that someone has run again already."""
         at = self.desk.github.installation(self.watch.installation_id)
         names, suites = tuple(one.name for one in standing.red), {one.suite for one in standing.red}
         try:
@@ -234,9 +233,9 @@ class _Round:
         watch, wish = self.watch, self.watch.wish
         remark = await self._remark(pull)
         if remark is None or not (decision := await self.desk.judge(remark)).allowed:
-            log.info("nobody who may write here wants these checks mended", extra={"pull": watch.number})
+            log.info("nobody with write access wants these checks fixed", extra={"pull": watch.number})
             return
-        log.info("checks are mended", extra={"pull": watch.number, "why": decision.reason})
+        log.info("fixing checks", extra={"pull": watch.number, "why": decision.reason})
         again = watch.rerun
         notes = [again.note] if again and again.note else []
         await ci.put_attempt(self.desk.store, watch, [one.name for one in standing.red], notes)
@@ -244,7 +243,7 @@ class _Round:
         await turns.begin(Wish("fix_ci", words, wish.options if wish else NO_OPTIONS), remark, self.desk)
 
     async def _remark(self, pull: Pull) -> ChecksFailed | None:
-        """Speak for the person who asked for it, or who asked for the work whose checks fail."""
+        """Make a remark in the name of the person who asked for the fix, or for the work whose checks fail."""
         watch, wish = self.watch, self.watch.wish
         if wish is None:
             ours = await ci.ours(self.desk.store, watch.repo_id, watch.sha)
@@ -284,14 +283,9 @@ class _Round:
     async def _wait(self) -> None:
         watch, store = self.watch, self.desk.store
         is_news = watch.wish is not None and self.desk.clock() < watch.event_at + WAIT_SECONDS
-        if is_news and await ci.attempt(store, watch.source) is None:  # else it is what we are at
+        if is_news and await ci.attempt(store, watch.source) is None:  # else we are working on it
             await self._say("waits", on_ci.waits(watch.sha, self.desk.settings.command))
         await ci.later(store, watch, WAIT_SECONDS)
 
     async def _rest(self) -> None:
         await ci.rest(self.desk.store, self.watch)
-
-
-def _lacks_permission(error: GitHubRefused) -> bool:
-    """GitHub gives no token with a permission that the installation has not (422), and no access without it."""
-    return error.status == 422 or "not accessible" in error.message.lower()

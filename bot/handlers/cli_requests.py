@@ -1,4 +1,4 @@
-"""What the command line asks of the running service, and what is done every now and then."""
+"""Requests of the command line to the running service, and regular sweeps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOT_KEPT = (
 )
 OPERATOR = "operator"
 ASKED_ONCE = ("retry", "settle")
-"""They are not tried again: whoever waits for the answer asks again."""
+"""Kinds that we do not try again: the person who waits for the answer can ask again."""
 SWEEP_EVERY = 120
 """Looks between two sweeps."""
 
@@ -67,7 +67,7 @@ class CliRequests:
         await operations.answer_request(self._desk.store, request.id, words, failed=not done)
 
     async def _replay(self, body: dict[str, str]) -> tuple[bool, str]:
-        """A delivery of the ledger by its GUID, or a new one that came with the request."""
+        """Replay a delivery of the ledger by its GUID, or a new one that came with the request."""
         guid, store = body.get("guid", ""), self._desk.store
         if "delivery" not in body:
             if await deliveries.reopen(store, guid):
@@ -112,7 +112,7 @@ class CliRequests:
         return f"{words} {await self._stop_all()}" if stop else f"{words} What runs goes on."
 
     async def _stop_all(self) -> str:
-        """Stop what runs; what waits begins after the pause."""
+        """Stop what runs; what waits starts after the pause."""
         running = await sessions.running(self._desk.store)
         for turn in running:
             await sessions.request_stop(self._desk.store, turn.key, endings.PAUSED)

@@ -1,4 +1,4 @@
-"""What the handlers work with: enough to start, stop and answer, and nothing of how a turn is run."""
+"""The desk that handlers work with: enough to start, stop and answer, and nothing of how a turn runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from bot.words import replies
 
 @dataclass(frozen=True)
 class Handled:
-    """How a delivery was handled, as the ledger has it; `why` tells people the reason."""
+    """A delivery's outcome for the ledger; `why` tells people the reason."""
 
     state: DeliveryState
     reason: str | None = None
@@ -57,17 +57,17 @@ class Desk:
     board: LiveBoard
     cache: RepositoryCache
     admit: Callable[[], None]
-    """A turn waits."""
+    """Say that a turn waits."""
     poke: Callable[[TurnKey], None]
-    """A turn's row has changed."""
+    """Say that a turn's row has changed."""
     sweep: Callable[[], None]
-    """An environment was given up."""
+    """Say that an environment was given up."""
     doubt: Callable[[int | None], None]
-    """Pages no longer believe what GitHub has said a person may see (None: anybody)."""
+    """Have pages ask GitHub again what a person may see (None: anybody)."""
     clock: Callable[[], float] = time.time
 
     async def judge(self, remark: Remark) -> AccessDecision:
-        """Decide whether the author may ask for anything; GitHub is asked only about people who could be allowed."""
+        """Decide whether the author may command us; only people who could be allowed cost a request to GitHub."""
         identity = await self.github.identity()
         service = authorisation.ServedBy(identity.bot_id, identity.owner, self.settings.github.accounts)
         decision = authorisation.screen(
@@ -83,7 +83,7 @@ class Desk:
         return authorisation.authorise(remark.author, answered_id=answered_id, permission=permission)
 
     async def config_of(self, thread: Thread) -> tuple[RepoConfig | None, str]:
-        """Read the config of the default branch, or the account's settings if it has none; else say what is wrong."""
+        """Read the config of the default branch, or the account's settings if it has none; or say what is wrong."""
         reads = self.github.installation(thread.installation)
         try:
             return await starting_point.config_of(reads, thread.repo, self.store), ""
@@ -91,14 +91,14 @@ class Desk:
             return None, str(error)
 
     async def pull_number(self, remark: Remark) -> int | None:
-        """Return the pull request itself, or the one that the issue's session has opened."""
+        """Return the pull request, or the one that the issue's session has opened."""
         if remark.thread.is_pull:
             return remark.thread.number
         latest = await sessions.latest(self.store, remark.thread)
         return (await sessions.session(self.store, latest.key.session)).pull_number if latest else None
 
     async def reply(self, remark: Remark, text: str) -> None:
-        """Post one answer to one remark, however often this runs; in a diff, below what was said there."""
+        """Post one answer to a remark, however often this runs; in a diff, below the remark."""
         marker = f"<!-- forgehand:reply={remark.source} -->"
         if remark.place is not None:
             await self.outbound.reply(remark.thread, remark.place.comment_id, f"{marker}\n{text}", marker)
@@ -106,12 +106,12 @@ class Desk:
             await self.outbound.comment(remark.thread, f"{marker}\n{text}", marker)
 
     async def refuse(self, remark: Remark, sentence: str) -> Handled:
-        """Answer with the sentence; `why` says it again later."""
+        """Answer with the sentence, which `why` says again later."""
         await self.reply(remark, sentence)
         return refused(sentence)
 
     async def without_command(self, remark: Remark, plain: str = replies.NO_COMMAND) -> Handled:
-        """Ignore it; the reason is `plain` unless a person seems to have meant a command."""
+        """Ignore it; the reason is `plain`, unless a person seems to mean a command."""
         meant = not remark.is_bot and await self.names_us(remark)
         return ignored(replies.no_command_but_named(self.settings.command) if meant else plain)
 
@@ -120,20 +120,20 @@ class Desk:
         return commands.named(remark.body, word=self.settings.command, app_slug=slug)
 
     async def react(self, remark: Remark, reaction: str) -> None:
-        """React to the comment, or to the thread if the text is its own; a whole review takes no reaction."""
+        """React to the comment, or to the thread for its own text; a whole review takes no reaction."""
         if remark.comment_id is not None and remark.react_to is None:
             return
         on_diff = remark.place is not None
-        with contextlib.suppress(GitHubRefused):  # deleted or locked meanwhile: what was asked is done all the same
+        with contextlib.suppress(GitHubRefused):  # deleted or locked meanwhile: the request is carried out all the same
             await self.outbound.react(remark.thread, remark.react_to, reaction, on_review_comment=on_diff)
 
     async def standing(self, thread: Thread) -> str:
-        """Digest what the thread says now: a button brings no text, so its person means the present one."""
+        """Digest the thread's present text: a button brings none, so its person means this one."""
         issue = await self.github.installation(thread.installation).issue(thread.repo, thread.number)
         return remarks.standing(issue.title, issue.body)
 
     async def redraw(self, key: TurnKey) -> None:
-        """Write the live comment of a turn again, even a final one: what it offers has changed."""
+        """Write the live comment of a turn again, even a final one, because its offers have changed."""
         done = (await sessions.turn(self.store, key)).state is TurnState.DONE
         if done:
             await comments.spoilt(self.store, key, by_bot=False)
@@ -142,6 +142,6 @@ class Desk:
 
 @dataclass(frozen=True, kw_only=True)
 class Feature(CommandForm[C]):
-    """A line of the table of commands: the form of one, and what carries it out."""
+    """A line of the table of commands: a form, and its handler."""
 
     handle: Callable[[C, Remark, Desk], Awaitable[Handled]]

@@ -1,4 +1,4 @@
-"""Takes stored deliveries up, in order within a thread, and notes in the ledger what became of each."""
+"""Handles stored deliveries, in order within a thread, and stores the outcome of each in the ledger."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from bot.store.deliveries import DeliveryState, StoredDelivery, ThreadId, Waitin
 log = logging.getLogger(__name__)
 
 MOST_ATTEMPTS = 40
-"""Half an hour of GitHub not answering."""
+"""Half an hour without an answer from GitHub."""
 LOOK_SECONDS = 10.0
 LONGEST_PAUSE_SECONDS = 60.0
 MOST_OFFERED = 256
 IN_A_ROW = 20
-"""Deliveries of one thread; then others get its place."""
+"""Deliveries of one thread before others get its place."""
 REST = 4
-"""So many times as long as a look took, the next one waits at least: a long line must not be all that is looked at."""
+"""The least pause between two looks, in lengths of the last one: a long queue must not take all our time."""
 SHORTEST_REST_SECONDS, LONGEST_REST_SECONDS = 0.01, 0.5
 BODIES_AT_ONCE = 4
-"""Of up to 25 MB each, between the store and the event that comes of one."""
+"""Bodies of up to 25 MB that we hold until their events are read."""
 AT_ONCE = 64
-"""Fewer than the connections to GitHub: of those that it keeps waiting, none is left over for the others."""
+"""Fewer than our connections to GitHub: slow threads must leave some for all else."""
 OF_AN_ACCOUNT = 8
 OF_A_REPOSITORY = 4
 
 
 class Rota:
-    """`offer` what waits, in the order in which it should go; `take` what may go now; say when it is `done`."""
+    """Gives threads their turn: `offer` what waits in order, `take` what may go now, and say when it is `done`."""
 
     def __init__(self) -> None:
         self._offered: dict[ThreadId, WaitingThread] = {}
@@ -55,11 +55,9 @@ class Rota:
 
     @property
     def paused(self) -> int:
-        """Count the threads that wait before they try again."""
         return len(self._not_before)
 
     def offer(self, threads: Iterable[WaitingThread]) -> None:
-        """Replace what was offered before."""
         self._offered = {one.id: one for one in threads if one.id not in self._busy}
 
     def take(self, now: float) -> list[ThreadId]:
@@ -79,30 +77,27 @@ class Rota:
         return taken
 
     def done(self, thread: ThreadId, not_before: float) -> None:
-        """Free its place; it is not taken up again before that time."""
+        """Free its place; it may not be taken again before that time."""
         one = self._busy.pop(thread)
         self._accounts[one.installation_id] -= 1
         self._repositories[one.repo_id] -= 1
         self._not_before[thread] = not_before
 
     def next_due(self, now: float) -> float | None:
-        """Return the time when the first waiting thread may go."""
         return min((at for at in self._not_before.values() if at > now), default=None)
 
 
 class Intake:
-    """Threads are taken up side by side: one that GitHub keeps waiting holds up nobody else's, and an account whose
-    threads wait by the thousand no other account's."""
+    """Handles threads side by side, so that neither a slow thread nor an account with thousands holds up the others."""
 
     def __init__(self, desk: Desk, wakes: asyncio.Event) -> None:
         self._desk = desk
         self._rota = Rota()
         self._bodies = asyncio.Semaphore(BODIES_AT_ONCE)
         self.loop = Loop("intake", self._look, LOOK_SECONDS, wakes=wakes)
-        """What could not be done stays in the ledger and is tried again."""
 
     async def _look(self) -> float:
-        """Take up what waits; how long until something is due that nobody will tell us of."""
+        """Take up what waits, and return how long until the next look without a wake-up."""
         clock = asyncio.get_running_loop().time
         began = clock()
         self._rota.offer(await deliveries.waiting_threads(self._desk.store, MOST_OFFERED + self._rota.paused))
@@ -118,7 +113,7 @@ class Intake:
             self.loop.begin(self._chain(thread))
 
     async def _chain(self, thread: ThreadId) -> None:
-        """One thread's deliveries in order: one that must wait holds up the later ones."""
+        """Handle one thread's deliveries in order; one that must wait holds up the later ones."""
         pause = 0.0
         try:
             for _ in range(IN_A_ROW):
@@ -127,7 +122,7 @@ class Intake:
                 with logs.about(delivery=found[0].guid):
                     if pause := await self._one(*found):
                         break
-        except TransientError as error:  # of the store: nothing is known of this try
+        except TransientError as error:  # from the store
             log.warning("intake waits for the store", extra={"error": str(error)})
             pause = error.retry_after or 1.0
         except Exception:
@@ -139,7 +134,7 @@ class Intake:
             self.loop.wake()
 
     async def _next(self, thread: ThreadId) -> tuple[StoredDelivery, Event | Exception] | None:
-        """The oldest of a thread, its body decoded and let go of."""
+        """Read and decode the thread's oldest delivery; its body is dropped."""
         async with self._bodies:
             delivery = await deliveries.first_of(self._desk.store, thread)
             if delivery is None:
@@ -148,14 +143,14 @@ class Intake:
             decode = partial(events.decode, delivery.event, body, delivery=delivery.guid, now=now)
             try:
                 event: Event | Exception = await beside(decode, size=len(body), most=LARGE_BODY)
-            except Exception as error:  # noqa: BLE001 - a bug, which is noted where the others are
+            except Exception as error:  # noqa: BLE001 - a bug; `_one` stores it like the others
                 event = error
         return replace(delivery, body=None), event
 
     async def _one(self, delivery: StoredDelivery, event: Event | Exception) -> float:
-        """0 when it is settled, else the seconds until the next try."""
+        """Handle it; return 0 if it is settled, else the seconds until the next try."""
         attempt = await deliveries.bump_attempt(self._desk.store, delivery.guid)
-        if not attempt:  # somebody else has settled it since it was read
+        if not attempt:  # settled since it was read
             return 0.0
         try:
             noted = await self._dispatch(event)
@@ -166,7 +161,7 @@ class Intake:
             noted = Handled(DeliveryState.FAILED, f"given up after {attempt} tries: {error}")
         except UserError as error:
             noted = refused(str(error))
-        except GitHubRefused as error:  # a thread that is locked or gone meanwhile
+        except GitHubRefused as error:  # the thread was locked or deleted meanwhile
             log.warning("GitHub did not take it", extra={"delivery": delivery.guid, "error": str(error)})
             noted = Handled(DeliveryState.FAILED, f"GitHub did not let us answer ({error.status})")
         except Exception as error:  # a bug: this delivery must not hold up the others

@@ -1,4 +1,4 @@
-"""What somebody says or does on a thread: whether it asks for something, whether they may, and who carries it out."""
+"""Remarks on threads: whether one asks for something, whether its author may, and which handler carries it out."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from bot.store.sessions import Turn
 from bot.words import replies
 
 LOOKED_AT = 4_000
-"""Characters of what somebody wrote who may not command us: enough to see whether they meant to."""
+"""Characters that we read of people who may not command us: enough to see whether they meant to."""
 WORK = Wish(commands.FREE_TEXT, "", NO_OPTIONS)
-"""The thread itself says what is to be done."""
+"""Work for which the thread itself says what to do."""
 
 
 async def handle(remark: Remark, desk: Desk) -> Handled:
-    """Carry out the command of somebody who may give one. Of others only the beginning is parsed, and a text that
-    does not name us costs no request to GitHub."""
+    """Carry out the author's command, if they may give one; for others we parse only the beginning. A text without our
+    word costs no request to GitHub."""
     if isinstance(remark, Labeled | ReviewWanted):
         return await _without_words(remark, desk)
     ours = {"word": desk.settings.command, "app_slug": (await desk.github.identity()).slug}
@@ -56,7 +56,7 @@ async def handle(remark: Remark, desk: Desk) -> Handled:
 
 
 async def _without_words(remark: Remark, desk: Desk) -> Handled:
-    """Start what the repository's config says. A trigger is silent towards people who may not use it."""
+    """Start what the repository's config says; a trigger does not answer people who may not use it."""
     if not isinstance(remark, Labeled | IssueOpened | PullOpened | ReviewWanted):
         return await desk.without_command(remark)
     if isinstance(remark, ReviewWanted):
@@ -107,7 +107,7 @@ async def _pull(remark: Remark, desk: Desk) -> Pull:
 
 
 async def _under_way(remark: Remark, wish: Wish, desk: Desk) -> str | None:
-    """Say why nothing begins if the same is being done. A push is read by a further review, an issue is new."""
+    """Say what is under way already. A push gets a further review and an issue is new, so both may always start."""
     if isinstance(remark, IssueOpened) or (isinstance(remark, ReviewWanted) and remark.is_push):
         return None
     if wish is not WORK:
@@ -125,7 +125,7 @@ async def _reviews(event: Remark, desk: Desk) -> list[Turn]:
 
 
 def _not_after_push(reviews: list[Turn]) -> str | None:
-    """However many commits are pushed, one review waits, and it reads what is there when its turn comes."""
+    """Say why a push starts no review; one waiting review is enough, because it reads the commits of its time."""
     if not reviews:
         return "no review of this pull request was asked for"
     last = reviews[-1]

@@ -1,4 +1,4 @@
-"""The table of commands, a line for each: the parser, `help`, the guess at misspelt words and the dispatch read it."""
+"""The table of commands for the parser, `help`, the guess at misspelt words and the dispatch."""
 
 from __future__ import annotations
 

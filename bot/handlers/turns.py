@@ -1,4 +1,4 @@
-"""The turns of a thread: begun, told something on their way, stopped; and whether there is money for another."""
+"""The turns of a thread: how they start, get words and stop, and whether there is money for another."""
 
 from __future__ import annotations
 
@@ -26,24 +26,22 @@ log = logging.getLogger(__name__)
 
 SHORTEST_SECONDS = 10.0
 CLOSED = {"locked": on_access.thread_locked(), "archived": on_access.repository_archived()}
-"""Told by `why` later: nothing can be answered there now."""
+"""Reasons for `why`, because nothing can be answered there now."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a turn is to do, whoever puts it into these words."""
-
     kind: str
     prompt: str
     options: Options
     extra_usd: float | None = None
-    """`continue +3`: what is added to what the session may spend."""
+    """`continue +3`: the money to add to the session's budget."""
     approval: str | None = None
-    """What it is begun with a yes to."""
+    """The approval that starts it."""
     head_sha: str | None = None
     """The commit at which a check run shows it."""
     discussions: tuple[Spot, ...] = ()
-    """Of the diff, that are to be answered; where it is asked anew, those of the turn before."""
+    """Discussions in the diff to answer; a repeated turn has those of the turn before."""
 
 
 def anew(turn: Turn, wish: Wish) -> Wish:
@@ -58,17 +56,16 @@ def set_for(turn: Turn) -> Options:
 
 
 def of_same_model(turn: Turn, options: Options) -> Options:
-    """Keep the model that somebody chose; all other options held for that turn alone."""
+    """Keep the chosen model; all other options were for that turn alone."""
     return replace(options, model=options.model or set_for(turn).model)
 
 
 async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
-    """Begin a turn of the kind that the command's word names."""
     return await begin(Wish(command.word, command.prompt, command.options), remark, desk)
 
 
 async def work(wish: Wish, remark: Remark, desk: Desk) -> Handled:
-    """Pass the words to the agent at work, else begin a turn; words with options are always a turn."""
+    """Pass the words to the agent at work, or start a turn; words with options are always a turn."""
     if wish.prompt and wish.options == NO_OPTIONS and not remark.closed_to_us:
         noted = await steer(wish, remark, desk)
         if noted is not None:
@@ -87,7 +84,7 @@ async def steer(wish: Wish, remark: Remark, desk: Desk) -> Handled | None:
 
 
 async def begin(wish: Wish, remark: Remark, desk: Desk) -> Handled:
-    """Queue the next turn of the thread's session and post its live comment."""
+    """Queue the next turn of the thread's session, and post its live comment."""
     if remark.closed_to_us:
         return refused(CLOSED[remark.closed_to_us])
     if not TRAITS[wish.kind].is_free and (noted := await lacking(remark, desk, wish.extra_usd or 0.0)):
@@ -152,13 +149,13 @@ async def _begun_before(wish: Wish, remark: Remark, desk: Desk) -> Handled:
 
 
 async def stop_all(session: SessionId, login: str, desk: Desk, *, only_fixes: bool = False) -> int:
-    """Stop what runs, waits or is kept, or only attempts at failing checks; returns how many turns."""
+    """Stop what runs, waits or is kept, or only attempts at failing checks; return how many turns."""
     found = await sessions.turns_of(desk.store, session)
     under_way = [one for one in found if one.state is not TurnState.DONE]
     if only_fixes:
         under_way = [one for one in under_way if TRAITS[one.asked_as].mends_checks]
     turns = [one for one in under_way if one.step is not Step.SETTLE or one.outcome is None]  # else only cleaning up
-    for turn in reversed(turns):  # what waits first: it must not begin when the running one ends
+    for turn in reversed(turns):  # waiting ones first: none must start when the running one ends
         if await sessions.cancel_queued(desk.store, turn.key, endings.stopped_by(login)):
             desk.board.touch(turn.key, final=True)
         else:
@@ -171,7 +168,7 @@ async def stop_all(session: SessionId, login: str, desk: Desk, *, only_fixes: bo
 
 
 async def funds_of(thread: Thread, desk: Desk) -> Funds:
-    """Return the session's funds, or those that a first one would begin with."""
+    """Return the session's funds, or those that a first one would start with."""
     last = await sessions.latest(desk.store, thread)
     if last is None:
         account = await spend.first_account(desk.store, thread.installation)
@@ -181,7 +178,7 @@ async def funds_of(thread: Thread, desk: Desk) -> Funds:
 
 
 async def lacking(remark: Remark, desk: Desk, extra_usd: float = 0.0) -> Handled | None:
-    """Refuse if a limit is reached, unless the turn began before; a push asked for nothing and gets no answer."""
+    """Refuse if a limit is reached, unless the turn exists already; a push gets no answer."""
     payers = Payers(remark.thread.installation, remark.thread.repo.id, remark.author.id)
     limits = await spending_limits.ceilings_of(desk.store, desk.settings.limits, remark.thread.installation)
     ceiling = await spending_limits.reached_ceiling(desk.store, limits, payers, desk.clock())
@@ -194,7 +191,7 @@ async def lacking(remark: Remark, desk: Desk, extra_usd: float = 0.0) -> Handled
 
 
 async def add_money(extra_usd: float, last: Turn, remark: Remark, desk: Desk, *, then: str = "") -> Handled:
-    """Add money to the session without another turn; `then` says what comes of it."""
+    """Add money to the session without another turn; `then` says what follows."""
     await spend.raise_budget(desk.store, last.key.session, _raise(extra_usd, remark, desk))
     money = await funds_of(remark.thread, desk)
     added = await spend.raised_by(desk.store, remark.source)

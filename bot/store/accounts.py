@@ -92,7 +92,6 @@ class Visit(Record):
 
 
 async def begin_visit(store: Store, mark: str, user_id: int, login: str, seconds: float) -> None:
-    """Store the visit and forget expired ones."""
     at = store.now()
     sql = """
     INSERT INTO visits (mark_sha256, user_id, login, began_at, ends_at) VALUES (:mark, :user, :login, :at, :ends)
@@ -115,7 +114,6 @@ async def end_visit(store: Store, mark: str) -> None:
 
 
 async def end_visits_of(store: Store, user_id: int) -> int:
-    """End all visits of a person and count them."""
     return await store.run("DELETE FROM visits WHERE user_id = :user", user=user_id)
 
 

@@ -13,7 +13,7 @@ import msgspec
 from bot.models import SessionId, TurnKey
 from bot.store import audit, comments, sessions
 from bot.store.base import Store
-from bot.store.records import NewTurn, Record
+from bot.store.records import NewTurn, OfTurn
 from bot.store.rows import Database, many, one, run, statement
 
 ARRIVES_WITHIN_SECONDS = 600.0
@@ -42,11 +42,9 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True)
-class Approval(Record):
+class Approval(OfTurn):
     id: str
     """Session and turn: `ab12cd34-2` is a plan, `ab12cd34-2-1` the first question of that turn."""
-    session_id: SessionId
-    turn: int
     kind: ApprovalKind
     state: ApprovalState
     request_id: str
@@ -63,10 +61,6 @@ class Approval(Record):
     """True if it had expired before the answer."""
 
     @property
-    def key(self) -> TurnKey:
-        return TurnKey(self.session_id, self.turn)
-
-    @property
     def sha(self) -> str | None:
         """The fork's commit in question, if any."""
         return self.matter.get("sha") if self.kind is ApprovalKind.FORK else None
@@ -78,7 +72,6 @@ class Approval(Record):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Hosts that a yes opens."""
         return tuple(self.matter.get("hosts", ()))
 
 
@@ -133,7 +126,6 @@ async def of_turn(store: Store, key: TurnKey) -> list[Approval]:
 
 
 async def of_session(store: Store, session: SessionId) -> list[Approval]:
-    """Oldest first."""
     sql = _SELECT + "WHERE session_id = :session ORDER BY asked_at, id"
     return await Approval.many(store, sql, session=session)
 
@@ -228,19 +220,13 @@ def _answer(db: Database, approval_id: str, given: ApprovalAnswer, at: float) ->
 
 
 @dataclass(frozen=True)
-class QuestionComment(Record):
+class QuestionComment(OfTurn):
     approval_id: str
-    session_id: SessionId
-    turn: int
     comment_id: int
     shows: str | None
     """The approval's state that it shows; None: someone else has edited it."""
     restored: int
     """How often we restored it after a bot's edit."""
-
-    @property
-    def key(self) -> TurnKey:
-        return TurnKey(self.session_id, self.turn)
 
 
 _OUTDATED = """

@@ -28,8 +28,6 @@ T = TypeVar("T")
 
 
 class Backend(Protocol):
-    """A database program."""
-
     @property
     def name(self) -> str: ...
 

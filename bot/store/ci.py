@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from bot.commands.options import NO_OPTIONS, Options
-from bot.models import InstallationId, Outcome, RepoId, SessionId, Thread, TurnKey, TurnState
+from bot.models import InstallationId, Outcome, RepoId, Thread, TurnKey, TurnState
 from bot.store import repos
 from bot.store.base import Store
-from bot.store.records import OfRepo, Record
+from bot.store.records import OfRepo, OfTurn, Record
 from bot.store.rows import Database, one, run, statement
 
 QUIET_SECONDS = 15.0
@@ -89,8 +89,6 @@ class Attempt(Record):
 
 @dataclass(frozen=True)
 class Ours(Record):
-    """The turn that pushed a commit."""
-
     kind: str
     requester: str
     requester_id: int
@@ -305,17 +303,11 @@ _ONE = "WHERE session_id = :session AND turn = :turn AND sha = :sha"
 
 
 @dataclass(frozen=True)
-class TurnCheck(Record):
-    session_id: SessionId
-    turn: int
+class TurnCheck(OfTurn):
     sha: str
     wanted: str
     """The state of the turn to show, or `moved`: the turn has gone on to another commit."""
     installation_id: InstallationId
-
-    @property
-    def key(self) -> TurnKey:
-        return TurnKey(self.session_id, self.turn)
 
 
 async def untold_checks(store: Store) -> list[TurnCheck]:
@@ -334,7 +326,6 @@ async def untold_checks(store: Store) -> list[TurnCheck]:
 
 
 async def show_turn(store: Store, key: TurnKey, sha: str) -> None:
-    """Show the turn at this commit from now on, and at no other."""
     await store.write(lambda db: put_turn_check(db, key, sha))
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from bot.models import InstallationId, SessionId, Thread, TurnKey
 from bot.store.base import Store
-from bot.store.records import Record
+from bot.store.records import OfTurn, Record
 from bot.store.rows import Database, run, statement
 
 _ONE = "WHERE session_id = :session AND turn = :turn"
@@ -16,9 +16,7 @@ _OUTDATED = "body_sha256 = NULL, still_sha256 = NULL, final = 0, spoilt = spoilt
 
 
 @dataclass(frozen=True)
-class LiveComment(Record):
-    session_id: SessionId
-    turn: int
+class LiveComment(OfTurn):
     comment_id: int | None
     """None: planned, not known to exist yet."""
     body_sha256: str | None
@@ -36,10 +34,6 @@ class LiveComment(Record):
     moved_to: Thread | None
     """The thread to which its issue was transferred."""
 
-    @property
-    def key(self) -> TurnKey:
-        return TurnKey(self.session_id, self.turn)
-
 
 async def get(store: Store, key: TurnKey) -> LiveComment | None:
     sql = statement("SELECT * FROM comments {one}", one=_ONE)
@@ -47,7 +41,6 @@ async def get(store: Store, key: TurnKey) -> LiveComment | None:
 
 
 async def by_comment(store: Store, comment_id: int) -> LiveComment | None:
-    """Return the live comment with this id, if it is ours."""
     return await LiveComment.one(store, "SELECT * FROM comments WHERE comment_id = :id", id=comment_id)
 
 

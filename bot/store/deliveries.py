@@ -89,7 +89,16 @@ def digest(body: bytes | bytearray) -> str:
 async def add(store: Store, delivery: NewDelivery, received_at: float | None = None) -> Addition:
     """Store it unless its GUID is known; `received_at`, now by default, is its place in the order of its thread."""
     at = store.now() if received_at is None else received_at
-    return await store.write(lambda db: _add(db, delivery, at))
+
+    def work(db: Database) -> Addition:
+        if run(db, _INSERT, received_at=at, **vars(delivery)):
+            return Addition.ADDED
+        row = one(db, "SELECT body_sha256 FROM deliveries WHERE guid = :guid", guid=delivery.guid)
+        assert row is not None
+        same = delivery.body_sha256 in (row["body_sha256"], UNSEEN) or row["body_sha256"] == UNSEEN
+        return Addition.DUPLICATE if same else Addition.CONFLICT
+
+    return await store.write(work)
 
 
 async def get(store: Store, guid: str) -> StoredDelivery | None:
@@ -97,7 +106,6 @@ async def get(store: Store, guid: str) -> StoredDelivery | None:
 
 
 async def known(store: Store, guids: Collection[str]) -> set[str]:
-    """Return those of the GUIDs that are in the ledger."""
     sql = "SELECT guid FROM deliveries WHERE guid = :guid"
     return await store.read(lambda db: {guid for guid in guids if one(db, sql, guid=guid)})
 
@@ -131,7 +139,6 @@ async def settle(
 
 
 async def listing(store: Store, limit: int = 100) -> list[StoredDelivery]:
-    """Return the newest, without their bodies."""
     sql = "SELECT * FROM deliveries ORDER BY received_at DESC, guid LIMIT :limit"
     rows = await store.many(sql, limit=limit)
     return [StoredDelivery.of({**row, "body": None}) for row in rows]
@@ -163,15 +170,6 @@ def settle_in(
     WHERE guid = :guid AND state = 'received'
     """
     return run(db, sql, guid=guid, state=state, reason=reason, session_id=session_id) == 1
-
-
-def _add(db: Database, delivery: NewDelivery, received_at: float) -> Addition:
-    if run(db, _INSERT, received_at=received_at, **vars(delivery)):
-        return Addition.ADDED
-    row = one(db, "SELECT body_sha256 FROM deliveries WHERE guid = :guid", guid=delivery.guid)
-    assert row is not None
-    same = delivery.body_sha256 in (row["body_sha256"], UNSEEN) or row["body_sha256"] == UNSEEN
-    return Addition.DUPLICATE if same else Addition.CONFLICT
 
 
 @dataclass(frozen=True)

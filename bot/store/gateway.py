@@ -23,8 +23,6 @@ _TURN = "session_id = :session AND turn = :turn"
 
 @dataclass(frozen=True)
 class Grant:
-    """A token's rights, as stored."""
-
     key: TurnKey
     payers: Payers
     model: str
@@ -95,27 +93,16 @@ async def mint(  # noqa: PLR0913 - its one caller names each
 ) -> Secret:
     """Create a token for a turn. Only this call returns it; earlier tokens of the turn stay valid until `revoke`."""
     token = PREFIX + secrets.token_urlsafe(32)
-    values = {
-        "sha": digest(token),
-        "session": key.session,
-        "turn": key.n,
-        "installation": installation,
-        "repo": repo,
-        "user": user,
-        "model": model,
-        "budget": budget_usd,
-        "max_requests": max_requests,
-        "concurrency": concurrency,
-        "expires_at": expires_at,
-        "now": store.now(),
-    }
+    payers = {"installation": installation, "repo": repo, "user": user}
+    limits = {"budget": budget_usd, "max_requests": max_requests, "concurrency": concurrency, "expires_at": expires_at}
     sql = """
     INSERT INTO gateway_tokens (token_sha256, session_id, turn, installation_id, repo_id, user_id, model, budget_usd,
         max_requests, concurrency, expires_at, created_at)
     VALUES (:sha, :session, :turn, :installation, :repo, :user, :model, :budget, :max_requests, :concurrency,
         :expires_at, :now)
     """
-    await store.run(sql, **values)
+    about = {"sha": digest(token), "session": key.session, "turn": key.n, "model": model, "now": store.now()}
+    await store.run(sql, **about, **payers, **limits)
     return Secret(token)
 
 

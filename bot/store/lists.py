@@ -58,8 +58,6 @@ class Recent(OfRepo):
 
 @dataclass(frozen=True)
 class ListedDelivery(OfRepo):
-    """A delivery about a repository, and its outcome."""
-
     guid: str
     event: str
     action: str | None
@@ -185,5 +183,4 @@ async def open_turns(store: Store) -> list[OpenTurn]:
 
 
 async def latest_seconds(store: Store, limit: int) -> list[float]:
-    """Return how many seconds the latest ended turns took."""
     return [float(row["seconds"]) for row in await store.many(_LATELY, limit=limit)]

@@ -105,7 +105,6 @@ async def end_of_run(store: Store, environment_id: str, run_at: float) -> None:
 
 
 async def environment_cost(store: Store, environment_id: str) -> MachineCost:
-    """Return its cost in all turns."""
     return await _cost(store, "environment_id = :id", id=environment_id)
 
 

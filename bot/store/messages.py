@@ -9,10 +9,10 @@ from enum import StrEnum
 import msgspec
 
 from bot.kinds import TRAITS
-from bot.models import SessionId, Spot, TurnKey
+from bot.models import Spot, TurnKey
 from bot.store import repos, sessions, transcript
 from bot.store.base import Store
-from bot.store.records import NewTurn, Record
+from bot.store.records import NewTurn, OfTurn
 from bot.store.rows import Database, one, run, statement
 
 KIND = "message"
@@ -29,20 +29,14 @@ class MessageState(StrEnum):
 
 
 @dataclass(frozen=True)
-class StoredMessage(Record):
+class StoredMessage(OfTurn):
     source: str
-    session_id: SessionId
-    turn: int
     place: int
     state: MessageState
     author: str
     text: str
     request: NewTurn
     at: float
-
-    @property
-    def key(self) -> TurnKey:
-        return TurnKey(self.session_id, self.turn)
 
 
 # A running turn comes before waiting ones. After `work` the agent hears nothing more.
@@ -65,8 +59,21 @@ _SETTLE = "UPDATE messages SET state = :state WHERE source = :source AND state =
 
 async def keep_for_agent(store: Store, new: NewTurn) -> TurnKey | None:
     """Store words, once, for the thread's turn that still listens; None: no turn listens."""
-    at = store.now()
-    return await store.write(lambda db: _keep(db, replace(new, delivery=None), at))
+    new, at = replace(new, delivery=None), store.now()
+
+    def work(db: Database) -> TurnKey | None:
+        known = one(db, "SELECT session_id, turn AS n FROM messages WHERE source = :source", source=new.source)
+        if known is None:
+            if one(db, "SELECT n FROM turns WHERE source = :source", source=new.source):
+                return None
+            known = one(db, _OPEN_TURN, thread_id=repos.home_of(db, new.thread.repo.id, new.thread.number))
+            if known is None:
+                return None
+            words = {"author": new.requester, "text": new.prompt, "request": msgspec.json.encode(new).decode()}
+            run(db, _INSERT, source=new.source, session=known["session_id"], n=known["n"], at=at, **words)
+        return TurnKey(known["session_id"], known["n"])
+
+    return await store.write(work)
 
 
 async def waiting(store: Store, key: TurnKey) -> list[StoredMessage]:
@@ -110,7 +117,6 @@ async def drop(store: Store, message: StoredMessage) -> None:
 
 
 async def move(store: Store, message: StoredMessage) -> TurnKey | None:
-    """Make it the next turn, once."""
     at = store.now()
 
     def work(db: Database) -> TurnKey | None:
@@ -119,16 +125,3 @@ async def move(store: Store, message: StoredMessage) -> TurnKey | None:
         return sessions.put_turn(db, message.request, at)
 
     return await store.write(work)
-
-
-def _keep(db: Database, new: NewTurn, at: float) -> TurnKey | None:
-    known = one(db, "SELECT session_id, turn AS n FROM messages WHERE source = :source", source=new.source)
-    if known is None:
-        if one(db, "SELECT n FROM turns WHERE source = :source", source=new.source):
-            return None
-        known = one(db, _OPEN_TURN, thread_id=repos.home_of(db, new.thread.repo.id, new.thread.number))
-        if known is None:
-            return None
-        words = {"author": new.requester, "text": new.prompt, "request": msgspec.json.encode(new).decode()}
-        run(db, _INSERT, source=new.source, session=known["session_id"], n=known["n"], at=at, **words)
-    return TurnKey(known["session_id"], known["n"])

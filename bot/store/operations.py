@@ -21,7 +21,6 @@ async def paused_at(store: Store) -> float | None:
 
 
 async def pause(store: Store, by: str) -> bool:
-    """Pause; False if it was paused already."""
     at = store.now()
 
     def work(db: Database) -> bool:
@@ -35,7 +34,6 @@ async def pause(store: Store, by: str) -> bool:
 
 
 async def resume(store: Store, by: str) -> bool:
-    """Resume; False if nothing was paused."""
     at = store.now()
 
     def work(db: Database) -> bool:

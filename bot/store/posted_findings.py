@@ -13,8 +13,6 @@ from bot.store.rows import Database, run
 
 @dataclass(frozen=True)
 class StoredFinding(Record):
-    """A finding that a review of ours shows."""
-
     id: str
     session_id: SessionId
     turn: int

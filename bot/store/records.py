@@ -73,9 +73,19 @@ class OfRepo(Record):
 
 
 @dataclass(frozen=True)
-class Session(OfRepo):
-    """A conversation on one thread."""
+class OfTurn(Record):
+    """A row that belongs to a turn."""
 
+    session_id: SessionId
+    turn: int
+
+    @property
+    def key(self) -> TurnKey:
+        return TurnKey(self.session_id, self.turn)
+
+
+@dataclass(frozen=True)
+class Session(OfRepo):
     id: SessionId
     thread_id: str
     number: int

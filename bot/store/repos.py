@@ -220,7 +220,6 @@ def thread_id(repo_id: RepoId, number: int) -> str:
 
 
 async def upsert_installation(store: Store, installation: InstallationRow) -> None:
-    """Store it; safe in any order of events."""
     await store.run(_PUT_INSTALLATION, **vars(installation))
 
 

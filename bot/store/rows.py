@@ -21,8 +21,6 @@ class Cursor(Protocol):
 
 
 class Database(Protocol):
-    """A connection within its transaction."""
-
     def execute(self, sql: str, parameters: dict[str, Any] | None = None, /) -> Cursor: ...
 
 
@@ -52,7 +50,6 @@ def statement(text: str, /, **parts: str) -> str:
 
 
 def column(name: str, known: Collection[str]) -> str:
-    """Return the name; ValueError if it is not known."""
     if name not in known:
         raise ValueError(f"not a column that may be set: {name}")
     return name

@@ -18,8 +18,6 @@ MOST_POINTS = 2000
 
 @dataclass(frozen=True)
 class Point(Record):
-    """One measurement of an environment."""
-
     at: float
     cpu_percent: float
     memory_bytes: int

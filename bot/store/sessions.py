@@ -68,7 +68,6 @@ def of_session(db: Database, session: SessionId) -> list[Turn]:
 
 
 async def queued(store: Store) -> list[Turn]:
-    """Return queued turns in the order of their requests."""
     return await _in_state(store, TurnState.QUEUED)
 
 
@@ -281,7 +280,6 @@ async def session(store: Store, session_id: SessionId) -> Session:
 
 
 async def by_source(store: Store, source: str) -> TurnKey | None:
-    """Return the turn that a comment or another source has started."""
     row = await store.one("SELECT session_id, n FROM turns WHERE source = :source", source=source)
     return TurnKey(row["session_id"], row["n"]) if row else None
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 from bot.models import InstallationId, RepoId
 from bot.store.base import Database, Store
-from bot.store.records import Record
-from bot.store.rows import Row, one, run
+from bot.store.records import Record, stored
+from bot.store.rows import one, run
 
 
 @dataclass(frozen=True)
@@ -23,32 +22,20 @@ class SnapshotBase:
 
 
 @dataclass(frozen=True)
-class StoredSnapshot(Record):
+class StoredSnapshot(SnapshotBase, Record):
     name: str
-    base: SnapshotBase
     setup: tuple[str, ...]
     egress: tuple[str, ...]
     commit_sha: str
     branch: str
-    snapshot_id: str | None
-    shallow: tuple[str, ...]
-    attempts: int
     created_at: float
+    snapshot_id: str | None = None
+    shallow: tuple[str, ...] = ()
+    attempts: int = 0
 
-    @classmethod
-    def of(cls, row: Row) -> Self:
-        return cls(
-            name=row["name"],
-            base=SnapshotBase(RepoId(row["repo_id"]), row["template"], row["setup_sha256"]),
-            setup=tuple(json.loads(row["setup"])),
-            egress=tuple(json.loads(row["egress"])),
-            commit_sha=row["commit_sha"],
-            branch=row["branch"],
-            snapshot_id=row["snapshot_id"],
-            shallow=tuple(json.loads(row["shallow"])),
-            attempts=row["attempts"],
-            created_at=row["created_at"],
-        )
+    @property
+    def base(self) -> SnapshotBase:
+        return SnapshotBase(self.repo_id, self.template, self.setup_sha256)
 
 
 async def ready(store: Store, base: SnapshotBase) -> StoredSnapshot | None:
@@ -72,13 +59,10 @@ async def plan(store: Store, new: StoredSnapshot, *, not_since: float) -> bool:
     VALUES (:name, :repo_id, :template, :setup_sha256, :setup, :egress, :commit_sha, :branch, 'making',
             :created_at)
     """
-    base, texts = vars(new.base), {"commit_sha": new.commit_sha, "branch": new.branch}
-    lists = {"setup": json.dumps(new.setup), "egress": json.dumps(new.egress)}
+    columns = {name: stored(value) for name, value in vars(new).items()}
 
     def work(db: Database) -> bool:
-        if one(db, since, **base, name=new.name, not_since=not_since):
-            return False
-        return run(db, insert, **base, **texts, **lists, name=new.name, created_at=new.created_at) > 0
+        return not one(db, since, **columns, not_since=not_since) and run(db, insert, **columns) > 0
 
     return await store.write(work)
 

@@ -82,9 +82,9 @@ def views() -> dict[str, TurnView]:
     """Live comments of turns on a fork."""
     sha, url = ACCOUNT.commit, "https://github.com/octo-org/shop/pull/2#pullrequestreview-1"
     asked = Approval(
-        "abcd1234-1-fork",
         SessionId("abcd1234"),
         1,
+        "abcd1234-1-fork",
         ApprovalKind.FORK,
         ApprovalState.OPEN,
         "",

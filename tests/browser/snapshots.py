@@ -120,9 +120,9 @@ def _among_people() -> dict[str, TurnView]:
     """Where somebody asks, answers, steers, or is told what was not done."""
     working, pull = view(fold(*WORK)), _ended(Outcome.PULL_REQUEST)
     question = Approval(
-        "abcd1234-1-1",
         working.session.id,
         1,
+        "abcd1234-1-1",
         ApprovalKind.TOOL,
         ApprovalState.OPEN,
         "r1",
@@ -261,9 +261,9 @@ def held() -> TurnView:
     patch = f"diff --git a/{path} b/{path}\n@@ -1 +1 @@\n-on: push\n+on: [push, pull_request]"
     one = _ended(Outcome.REFUSED)
     approval = Approval(
-        "abcd1234-1-1",
         one.session.id,
         1,
+        "abcd1234-1-1",
         ApprovalKind.PUSH,
         ApprovalState.OPEN,
         "",

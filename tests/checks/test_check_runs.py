@@ -104,7 +104,7 @@ async def test_stop_and_retry_are_buttons_for_people_who_may_write(world: World)
         assert await world.outcome(2, on=pull) == "reviewed", world.replies(pull)[-1].body
         await concluded(world, 2)
         await world.replay("check_run", "rerequested")
-        await taken_up(world, "this check run was begun again before")
+        await taken_up(world, "this check run was run again before")
     assert len(world.states(pull)) == 2, "eve has started nothing, nor has a replay"
     asked = prompts(world)[-1].prompt
     assert "It halves what it is given." in asked and "it was changed after the command" not in asked

@@ -93,9 +93,9 @@ def done(outcome: Outcome, **turn: Any) -> str:
 def test_each_of_several_questions_stands_over_its_own_boxes() -> None:
     def asked(n: int) -> Approval:
         return Approval(
-            f"abcd1234-1-{n}",
             view().session.id,
             1,
+            f"abcd1234-1-{n}",
             ApprovalKind.TOOL,
             ApprovalState.OPEN,
             f"r{n}",
@@ -123,9 +123,9 @@ def test_each_of_several_questions_stands_over_its_own_boxes() -> None:
 def test_what_a_late_yes_is_for_stands_over_its_boxes() -> None:
     """And not under what the reader is told to do about the failing checks."""
     hosts = Approval(
-        "abcd1234-1-1",
         SESSION.id,
         1,
+        "abcd1234-1-1",
         ApprovalKind.TOOL,
         ApprovalState.EXPIRED,
         "",
@@ -177,9 +177,9 @@ def test_what_the_operator_paused_is_not_said_to_begin_in_a_moment() -> None:
 
 def test_a_call_that_waits_for_a_yes_is_not_said_to_run() -> None:
     question = Approval(
-        "abcd1234-1-1",
         SESSION.id,
         1,
+        "abcd1234-1-1",
         ApprovalKind.TOOL,
         ApprovalState.OPEN,
         "r1",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from bot.agent.prompt import carry_out, go_on_with
-from bot.commands import FREE_TEXT, CommandText, trimmed
+from bot.commands import FREE_TEXT, CommandText, before_tail, trimmed
 from bot.commands.options import NO_OPTIONS
-from bot.commands.text import before_tail
 from bot.errors import CommandError
 from bot.events.remarks import Remark
 from bot.handlers import answers, turns

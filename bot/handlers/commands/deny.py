@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bot.commands import FREE_TEXT, CommandText, trimmed
+from bot.commands import FREE_TEXT, CommandText, before_tail, trimmed
 from bot.commands.options import NO_OPTIONS
-from bot.commands.text import before_tail
 from bot.events.remarks import Remark
 from bot.handlers import answers, turns
 from bot.handlers.answers import Word
@@ -38,10 +37,4 @@ async def handle(command: Word, remark: Remark, desk: Desk) -> Handled:
     return acted(answered.session_id, f"{given.state} {answered.id}")
 
 
-FEATURE = Feature(
-    "deny",
-    "deny",
-    "says no; words on the lines below go to the waiting agent",
-    read=read,
-    handle=handle,
-)
+FEATURE = Feature("deny", "deny", "says no; words on the lines below go to the waiting agent", read=read, handle=handle)

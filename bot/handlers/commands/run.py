@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.commands import FREE_TEXT, Command, text
+from bot.commands import FREE_TEXT, Command, answered_with
 from bot.commands.options import NO_OPTIONS
 from bot.events.remarks import Remark
 from bot.handlers import turns
@@ -20,7 +20,7 @@ async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
 
 async def _for_an_answer(command: Command, remark: Remark, desk: Desk) -> Handled | None:
     """Ask for the exact words if somebody says a mere `yes` while something waits for one: it is no work."""
-    word = text.answered_with(command.prompt) if command.options == NO_OPTIONS else None
+    word = answered_with(command.prompt) if command.options == NO_OPTIONS else None
     latest = await sessions.latest(desk.store, remark.thread) if word else None
     if word is None or latest is None:
         return None

@@ -25,10 +25,4 @@ async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
     return acted(latest.key.session if latest else None)
 
 
-FEATURE = Feature(
-    "stop ci",
-    "stop ci",
-    "leaves the checks alone until the next `fix ci`",
-    below=True,
-    handle=handle,
-)
+FEATURE = Feature("stop ci", "stop ci", "leaves the checks alone until the next `fix ci`", below=True, handle=handle)

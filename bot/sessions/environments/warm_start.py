@@ -54,7 +54,15 @@ async def consider_snapshot(services: Services, turn: Turn) -> None:
     of = base_of(turn, session.thread)
     name = f"forgehand-{int(repo.id)}-{_digest([of.template, of.setup_sha256, turn.base_sha])[:20]}"
     config = repo_config.load(turn.config)
-    wanted = StoredSnapshot(name, of, config.setup, config.egress, turn.base_sha, turn.base, None, (), 0, now)
+    wanted = StoredSnapshot(
+        **vars(of),
+        name=name,
+        setup=config.setup,
+        egress=config.egress,
+        commit_sha=turn.base_sha,
+        branch=turn.base,
+        created_at=now,
+    )
     await snapshots.plan(services.store, wanted, not_since=now - REMADE_AFTER_SECONDS)
 
 
