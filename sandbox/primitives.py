@@ -8,13 +8,24 @@ The contract suite (tests/contract) checks on every implementation:
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+from sandbox.errors import SandboxError
 from sandbox.runner.safe_files import FileStat
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+
+
+def check_name(name: str) -> str:
+    """Refuse a name that is unfit as a file name and as a part of a command line."""
+    if not _NAME.fullmatch(name):
+        raise SandboxError(f"{name[:80]!r} is not a name of [a-z0-9-], at most 63 long")
+    return name
 
 
 @dataclass(frozen=True)

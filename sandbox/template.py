@@ -1,4 +1,4 @@
-"""The image that E2B's sandboxes start from: what it holds, and how it is built in the operator's account."""
+"""Defines the image from which E2B's sandboxes start, and builds it in the operator's account."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from sandbox.e2b.settings import AGENT, E2BSettings
 from sandbox.errors import SandboxError
 
 if TYPE_CHECKING:
-    from e2b import LogEntry
     from e2b.template.main import TemplateBuilder
 
 CLAUDE_CODE = "2.1.326"
-LATEST = "latest"  # in the place of a version: the newest at the time of the build
+LATEST = "latest"  # in place of a version: the newest at the time of the build
 NODE = "24-bookworm"
 PACKAGES = ["git", "ripgrep", "python3", "ca-certificates", "curl", "procps", "build-essential"]
 CPUS = 2
@@ -27,7 +26,7 @@ SHUT = (
     "chmod 0600 /usr/sbin/sshd 2>/dev/null || true",
     "passwd -l root",
 )
-"""What E2B's build opens again behind us, such as /usr/local, each start shuts (`inside/hardening.py`)."""
+"""E2B's build opens some ways again after us, such as /usr/local; each start closes them (`inside/hardening.py`)."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +37,13 @@ class Built:
 
 
 def definition(claude: str = CLAUDE_CODE) -> TemplateBuilder:
-    """The user `user` comes from E2B; what would let it become root is shut, here and again at each start."""
+    """Define the image. The user `user` comes from E2B; we close its ways to root, here and again at each start."""
     from e2b import Template
 
     check_version(claude)
     is_latest = claude == LATEST
     base = Template().from_node_image(NODE).set_user("root").apt_install(PACKAGES, no_install_recommends=True)
-    if is_latest:  # the layer of the build before has the newest of that day
+    if is_latest:  # a cached layer would have the newest version of an earlier day
         base = base.skip_cache()
     return (
         base.npm_install(f"@anthropic-ai/claude-code@{claude}", g=True)
@@ -59,7 +58,7 @@ def definition(claude: str = CLAUDE_CODE) -> TemplateBuilder:
 
 
 def check_version(claude: str) -> None:
-    if claude == LATEST:  # each sandbox looks whether it is new enough
+    if claude == LATEST:  # each sandbox checks whether it is new enough
         return
     parts = claude.split(".")
     if len(parts) != 3 or not all(part.isdigit() for part in parts):
@@ -71,11 +70,8 @@ def check_version(claude: str) -> None:
 async def build(
     settings: E2BSettings, *, claude: str = CLAUDE_CODE, on_log: Callable[[str], None] = lambda line: None
 ) -> Built:
-    """Takes some minutes the first time; unchanged layers are kept by E2B."""
+    """Build the image. The first build takes some minutes; E2B keeps unchanged layers."""
     from e2b import AsyncTemplate
-
-    def tell(entry: LogEntry) -> None:
-        on_log(str(entry.message))
 
     try:
         found = await AsyncTemplate.build(
@@ -83,11 +79,11 @@ async def build(
             settings.template,
             cpu_count=CPUS,
             memory_mb=MEMORY_MB,
-            on_build_logs=tell,
+            on_build_logs=lambda entry: on_log(str(entry.message)),
             api_key=settings.api_key,
             api_url=settings.api_url,
             domain=settings.domain,
         )
-    except Exception as error:  # whatever the SDK and what lies below it raise
+    except Exception as error:  # any error of the SDK and its libraries
         raise faults.of_service(error, f"building the template {settings.template!r}") from error
     return Built(found.name, found.template_id, found.build_id)

@@ -1,1 +1,1 @@
-"""Environments in E2B's cloud; the only package that imports E2B's SDK, and only once a sandbox is asked for."""
+"""Provides environments in E2B's cloud. Only this package imports E2B's SDK, and only when somebody needs a sandbox."""

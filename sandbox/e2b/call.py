@@ -1,4 +1,4 @@
-"""One connection into a sandbox's switchboard: made, proved, held ready, and at last joined with the gateway."""
+"""Makes one connection into a sandbox's switchboard, proves who we are, and joins it with the gateway when needed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from sandbox.runner import web
 
 CONNECT_SECONDS = 15.0
 PING_SECONDS = 20.0
-SILENCE_SECONDS = 50.0  # every ping is answered at once; so long without a sound, and there is nobody any more
-MOST_WAITING = 4  # messages that have come and that the gateway has not taken; then the sandbox waits
+SILENCE_SECONDS = 50.0  # every ping is answered at once; after this long a silence the other end is gone
+MOST_WAITING = 4  # messages that the gateway has not taken yet; then the sandbox waits
 BLOCK = 1 << 16
 
 _log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ _log.setLevel(logging.WARNING)  # below, websockets logs each header, and with t
 
 
 class HostCall:
-    """`connect`, `until_wanted`, `serve`; `abort` ends it at any time."""
+    """One connection: `connect`, `until_wanted`, `serve`; `abort` ends it at any time."""
 
     def __init__(self, target: web.Target, key: bytes, gateway: tuple[str, int]) -> None:
         self._target = target
@@ -37,7 +37,7 @@ class HostCall:
         self._opened: ClientConnection | None = None
 
     async def connect(self, path: str) -> None:
-        """OSError, TimeoutError or Broken where it cannot be; also when the other end has not our key."""
+        """Connect; OSError, TimeoutError or Broken if that fails or the other end does not have our key."""
         target = self._target
         async with asyncio.timeout(CONNECT_SECONDS):
             with _broken("the sandbox's proxy did not let us through", ValueError):
@@ -62,7 +62,7 @@ class HostCall:
                 await self._prove(self._opened)
 
     async def until_wanted(self) -> None:
-        """Waits until an agent inside has been joined with this connection."""
+        """Wait until an agent inside uses this connection."""
         with _broken("the sandbox hung up"):
             if await self._connection.recv() != "open":
                 raise Broken("no call was expected")
@@ -91,7 +91,7 @@ class HostCall:
         return self._opened
 
     async def _prove(self, connection: ClientConnection) -> None:
-        """Both ways: that a process of the agent's has put itself in the switchboard's place is noticed, too."""
+        """Prove both ends, so that no process of the agent can take the switchboard's place unnoticed."""
         theirs, ours = await connection.recv(), secrets.token_hex(16)
         nonces = f"{str(theirs)[:64]} {ours}"
         await connection.send(f"{ours} {proofs.proof(self._key, proofs.HOST, nonces)}")
@@ -99,7 +99,7 @@ class HostCall:
             raise Broken("this is not our switchboard")
 
     async def _requests(self, gateway: asyncio.StreamWriter) -> None:
-        """Passes on from inside to the gateway, until the inside is through with it."""
+        """Pass requests on to the gateway, until the inside closes the connection."""
         async for said in self._connection:
             if isinstance(said, bytes):
                 gateway.write(said)
@@ -108,7 +108,7 @@ class HostCall:
                 gateway.write_eof()
 
     async def _answers(self, gateway: asyncio.StreamReader) -> None:
-        """The inside hangs up then, when it has everything: what is cut off from here may be lost on the way."""
+        """Pass answers on, then let the inside hang up; if we did, the last bytes might be lost on the way."""
         with suppress(Broken, OSError), _broken("the sandbox hung up"):
             while data := await gateway.read(BLOCK):
                 await self._connection.send(data)
@@ -117,7 +117,7 @@ class HostCall:
 
 @contextmanager
 def _broken(words: str, other: type[Exception] = WebSocketException) -> Iterator[None]:
-    """Turns what the library raises into Broken."""
+    """Turn the library's errors into Broken."""
     try:
         yield
     except (WebSocketException, other):
@@ -126,5 +126,5 @@ def _broken(words: str, other: type[Exception] = WebSocketException) -> Iterator
 
 @cache
 def tls() -> ssl.SSLContext:
-    """Shared: each of its own would cost a megabyte."""
+    """Return one context for all connections, because each context takes a megabyte."""
     return ssl.create_default_context()

@@ -1,4 +1,4 @@
-"""E2B's control plane: create, list, connect, pause, kill; each with a time-out and in our own words for errors."""
+"""Calls E2B's control plane: create, list, connect, pause, kill; each with a time-out and our own errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SNAPSHOT_SECONDS = 300.0
 RETRIES = 2
 PAGE = 100
 MEASURED_SECONDS = 60.0
-"""How far back a sample may lie. Without it E2B tells of a sandbox's whole life, and coarsely."""
+"""The greatest age of a sample. Without it E2B reports a sandbox's whole life in coarse steps."""
 BAD_REQUEST = 400
 
 T = TypeVar("T")
@@ -33,8 +33,6 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ListedSandbox:
-    """One sandbox as E2B lists it."""
-
     id: str
     metadata: Mapping[str, str]
     state: str  # running or paused
@@ -44,22 +42,16 @@ class ListedSandbox:
     memory_mb: int
 
     def lease(self, settings: E2BSettings) -> Lease:
-        return Lease(
-            since=self.started_at.timestamp(),
-            until=self.end_at.timestamp(),
-            cpus=self.cpus,
-            memory_gib=self.memory_mb / 1024,
-            cpu_usd=settings.cpu_usd,
-            gib_usd=settings.gib_usd,
-        )
+        since, until = self.started_at.timestamp(), self.end_at.timestamp()
+        return Lease(since, until, self.cpus, self.memory_mb / 1024, settings.cpu_usd, settings.gib_usd)
 
 
 class TemplateGone(SandboxError):
-    """Neither a template nor a snapshot goes by that name."""
+    """There is neither a template nor a snapshot with that name."""
 
 
 class Cloud:
-    """One account."""
+    """One account at E2B."""
 
     def __init__(self, settings: E2BSettings) -> None:
         self._settings = settings
@@ -71,15 +63,8 @@ class Cloud:
         except ImportError:
             raise SandboxError("E2B's SDK is not installed: pip install 'forgehand[e2b]' brings it.") from None
         settings = self._settings
-        given: dict[str, Any] = {
-            name: value
-            for name, value in (
-                ("api_url", settings.api_url),
-                ("sandbox_url", settings.sandbox_url),
-                ("domain", settings.domain),
-            )
-            if value
-        }
+        names = ("api_url", "sandbox_url", "domain")
+        given: dict[str, Any] = {name: value for name in names if (value := getattr(settings, name))}
         return E2B(api_key=settings.api_key, debug=False, retries=RETRIES, request_timeout=ASK_SECONDS, **given)
 
     @cached_property
@@ -88,14 +73,14 @@ class Cloud:
 
     @cached_property
     def secrets(self) -> Secrets | None:
-        """Where the model's key is to be kept by E2B."""
+        """Return E2B's store of secrets, if E2B keeps the model's key."""
         unmetered = self._settings.unmetered
         return Secrets(self._client.AsyncSecret, self._settings.secret, unmetered.key) if unmetered else None
 
     async def create(
         self, key: str, metadata: Mapping[str, str], network: Mapping[str, object], template: str
     ) -> AsyncSandbox:
-        """faults.Unclear when there may be one now, TemplateGone when there is nothing to make it from."""
+        """Create a sandbox; faults.Unclear if there may be one now, TemplateGone if its source does not exist."""
         given: Any = dict(network)
         call = self._sandboxes.create(
             template=template,
@@ -113,7 +98,7 @@ class Cloud:
             raise
 
     async def connect(self, sandbox_id: str) -> AsyncSandbox:
-        """A paused one is resumed by it; a running one's life is only prolonged."""
+        """Connect; this resumes a paused sandbox, and prolongs the life of a running one."""
         from e2b import GuestUnresponsiveException
 
         what, seconds = "connecting to a sandbox", self._settings.lifetime_seconds
@@ -122,12 +107,12 @@ class Cloud:
         except SandboxError as error:
             if not isinstance(error.__cause__, GuestUnresponsiveException):
                 raise
-        # It hung when it was paused, and would hang on: its disk is what there is.
+        # It hung when it was paused, and would go on hanging; only its disk is usable.
         call = self._sandboxes.connect(sandbox_id, timeout=seconds, on_resume="reboot")
         return await self._ask(what, call, CREATE_SECONDS)
 
     async def list(self, metadata: Mapping[str, str]) -> list[ListedSandbox]:
-        """All pages, the oldest sandbox first."""
+        """List sandboxes from all pages, the oldest first."""
         from e2b import SandboxQuery
 
         pages = self._sandboxes.list(query=SandboxQuery(metadata=dict(metadata)), limit=PAGE)
@@ -137,39 +122,37 @@ class Cloud:
         return sorted(found, key=lambda one: (one.started_at, one.id))
 
     async def state(self, sandbox_id: str) -> str:
-        """running or paused; EnvironmentGone for one that is not there."""
+        """Return running or paused; EnvironmentGone if it does not exist."""
         return (await self.look(sandbox_id)).state
 
     async def look(self, sandbox_id: str) -> ListedSandbox:
         return _listed(await self._ask("looking at a sandbox", self._sandboxes.get_info(sandbox_id), ASK_SECONDS))
 
     async def left(self, sandbox_id: str) -> float:
-        """Of what the plan lets it run without a pause; by E2B's clock at its start, and ours now."""
-        found = await self._ask("looking at a sandbox", self._sandboxes.get_info(sandbox_id), ASK_SECONDS)
-        ran = (datetime.now(UTC) - found.started_at).total_seconds()
+        """Return the seconds until the plan's limit without a pause, by E2B's clock at the start and ours now."""
+        ran = (datetime.now(UTC) - (await self.look(sandbox_id)).started_at).total_seconds()
         return max(0.0, self._settings.longest_seconds - ran)
 
     async def snapshot(self, sandbox_id: str, name: str) -> str:
-        """Of the disk alone where E2B can do that; of the memory too where it cannot. The name finds it again."""
+        """Take a snapshot of the disk; if E2B cannot do that, of disk and memory. The name finds it again."""
         from e2b import SandboxException
 
         try:
-            found = await self._snapshot(sandbox_id, name, "filesystem")
+            return await self._snapshot(sandbox_id, name, "filesystem")
         except SandboxError as error:
             cause = error.__cause__
             if not isinstance(cause, SandboxException) or getattr(cause, "status_code", 0) not in (400, 409):
                 raise
-            found = await self._snapshot(sandbox_id, name, "full")
-        return found
+            return await self._snapshot(sandbox_id, name, "full")
 
     async def forget(self, snapshot_id: str) -> None:
-        """EnvironmentBusy as long as a sandbox uses it, also one that is paused."""
+        """Remove a snapshot; EnvironmentBusy while a sandbox, running or paused, uses it."""
         try:
             await self._ask("removing a snapshot", self._sandboxes.delete_snapshot(snapshot_id), ASK_SECONDS)
         except SandboxError as error:
             if getattr(error.__cause__, "status_code", 0) != BAD_REQUEST:
                 raise
-            raise EnvironmentBusy("removing a snapshot: a sandbox uses it still") from error.__cause__
+            raise EnvironmentBusy("removing a snapshot: a sandbox still uses it") from error.__cause__
 
     async def _snapshot(self, sandbox_id: str, name: str, mode: Literal["filesystem", "full"]) -> str:
         call = self._sandboxes.create_snapshot(sandbox_id, name=name, mode=mode)
@@ -179,23 +162,23 @@ class Cloud:
         await self._ask("ending a sandbox", self._sandboxes.kill(sandbox_id), ASK_SECONDS)
 
     async def pause(self, sandbox_id: str) -> None:
-        """It is paused then, also where somebody else has done it."""
+        """Pause; no error if it is paused already."""
         done = await self._ask("pausing a sandbox", self._sandboxes.pause(sandbox_id), PAUSE_SECONDS)
         if not done and await self.state(sandbox_id) != "paused":
-            raise EnvironmentBusy("pausing a sandbox: E2B is busy with it; it is tried again")
+            raise EnvironmentBusy("pausing a sandbox: E2B is busy with it; Forgehand tries again")
 
     async def keep(self, sandbox_id: str, seconds: float) -> None:
-        """Its life from now on."""
+        """Set the sandbox's remaining life."""
         whole = max(1, round(min(seconds, self._settings.longest_seconds)))
         try:
             await self._ask("prolonging a sandbox", self._sandboxes.set_timeout(sandbox_id, whole), ASK_SECONDS)
         except EnvironmentGone:
-            if await self.state(sandbox_id) == "paused":  # to which this call answers 404, too
+            if await self.state(sandbox_id) == "paused":  # the call answers 404 for this too
                 raise faults.Paused("the sandbox is paused") from None
             raise
 
     async def metrics(self, sandbox_id: str) -> EnvironmentMetrics | None:
-        """The last sample, if there is one yet."""
+        """Return the last sample, if there is one yet."""
         since = datetime.now(UTC) - timedelta(seconds=MEASURED_SECONDS)
         call = self._sandboxes.get_metrics(sandbox_id, start=since)
         found = await self._ask("measuring a sandbox", call, ASK_SECONDS)
@@ -208,15 +191,8 @@ class Cloud:
         try:
             async with asyncio.timeout(seconds):
                 return await call
-        except Exception as error:  # whatever the SDK and what lies below it raise
+        except Exception as error:  # any error of the SDK and its libraries
             raise faults.of_service(error, what) from error
-
-    async def is_gone(self, sandbox_id: str) -> bool:
-        try:
-            await self.state(sandbox_id)
-        except EnvironmentGone:
-            return True
-        return False
 
 
 def _listed(one: SandboxInfo) -> ListedSandbox:

@@ -1,10 +1,9 @@
-"""One environment in E2B's cloud: the primitives over its line. It is known by its key; the sandbox's id may change."""
+"""Implements one environment in E2B's cloud over its line. Its key identifies it; the sandbox's id may change."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -15,17 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import blocked
-from sandbox.e2b import answers
 from sandbox.e2b.cloud import Cloud
 from sandbox.e2b.exposure import CloudExposures
 from sandbox.e2b.faults import Unclear
 from sandbox.e2b.inside import places
 from sandbox.e2b.line import SandboxLine
-from sandbox.e2b.operations import PYTHON
+from sandbox.e2b.operations import PYTHON, data_of, entry_of
 from sandbox.e2b.settings import E2BSettings
 from sandbox.e2b.watching import FRESH_SECONDS, GrowthWatch
 from sandbox.errors import EnvironmentGone, NotThere, SandboxError, TooLarge
-from sandbox.primitives import EnvironmentMetrics, ExecResult, Layout, Lease, Liveness
+from sandbox.primitives import EnvironmentMetrics, ExecResult, Layout, Lease, Liveness, check_name
 from sandbox.runner.safe_files import FileStat
 
 READ_BYTES = 1 << 20
@@ -37,12 +35,10 @@ TRIES = 3
 DENIED_LOG = f"{places.OUT}/{blocked.LOG}"
 FORWARD = f'import sys; sys.path.insert(0, "{places.CODE}"); from sandbox.runner.forwarder import main; main()'
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-
 
 @dataclass(frozen=True)
 class Ends:
-    """What the provider does when the environment is ended or put to sleep."""
+    """The provider's part in the end, the rest and the return of an environment."""
 
     terminate: Callable[[], Awaitable[None]]
     resting: Callable[[], Awaitable[None]]
@@ -52,7 +48,7 @@ class Ends:
 
 
 class E2BEnvironment:
-    """Holds no state that another process would need."""
+    """An environment in a sandbox. Another process needs no state of this object to use it."""
 
     def __init__(
         self, key: str, line: SandboxLine, cloud: Cloud, settings: E2BSettings, ends: Ends, egress: Sequence[str] | None
@@ -67,7 +63,7 @@ class E2BEnvironment:
         self._watches: set[GrowthWatch] = set()
         self._running: tuple[float, frozenset[str]] = (0.0, frozenset())
         self._over: frozenset[str] = frozenset()
-        """What was ended by us: words of a watch that are still on their way here do not bring it back to life."""
+        """Names that we have ended; late words of a watch do not bring them back."""
         self._exposures = CloudExposures(line, settings)
 
     @property
@@ -96,7 +92,7 @@ class E2BEnvironment:
         timeout: float = 60.0,
         network: bool = False,
     ) -> ExecResult:
-        """Repeated under one id when the line breaks: it runs once, and its result is asked for again."""
+        """Run a command once. If the line breaks, ask again with the same id for its result."""
         command = self._forwarded(argv) if network else list(argv)
         spec = {"argv": command, "env": _checked(env or {}), "cwd": cwd or places.WORK, "timeout": timeout}
         name = secrets.token_hex(12)
@@ -106,13 +102,8 @@ class E2BEnvironment:
         except asyncio.CancelledError:
             self._line.soon("cancel", id=name)
             raise
-        return ExecResult(
-            exit_code=int(found["code"]),
-            stdout=answers.data(found["out"]),
-            stderr=answers.data(found["err"]),
-            timed_out=found["timed_out"] is True,
-            truncated=found["truncated"] is True,
-        )
+        out, err = data_of(found["out"]), data_of(found["err"])
+        return ExecResult(int(found["code"]), out, err, found["timed_out"] is True, found["truncated"] is True)
 
     async def launch(
         self, name: str, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None
@@ -123,12 +114,12 @@ class E2BEnvironment:
         try:
             await self._line.call("launch", name=check_name(name), blob=blob)
         except SandboxError:
-            # The answer may be what was lost: then the blob is used up, and the name is there.
+            # Perhaps only the answer was lost: then the blob is used up, and the name exists.
             if await self.liveness(name) is Liveness.ABSENT:
                 raise
 
     async def liveness(self, name: str) -> Liveness:
-        """What an open watch has just said serves for `running`; the rest is asked for."""
+        """Trust an open watch that has just reported `running`; else ask."""
         at, names = self._running
         if name in names and time.monotonic() - at < FRESH_SECONDS:
             return Liveness.RUNNING
@@ -142,7 +133,7 @@ class E2BEnvironment:
         parts: list[bytes] = []
         while limit > 0:
             asked = min(limit, READ_BYTES)
-            part = answers.data(await self._line.call("read", path=path, offset=offset, limit=asked))
+            part = data_of(await self._line.call("read", path=path, offset=offset, limit=asked))
             parts.append(part)
             offset, limit = offset + len(part), limit - len(part)
             if len(part) < asked:
@@ -163,7 +154,7 @@ class E2BEnvironment:
         await self._put(lambda: _streamed(head, source))
 
     async def download(self, path: str, target: Path, *, max_bytes: int) -> int:
-        """Of a copy that nobody inside can change meanwhile."""
+        """Download from a copy that no process inside can change meanwhile."""
         for attempt in range(TRIES):
             name = secrets.token_hex(12)
             found = await self._line.call("stage", seconds=TRANSFER_SECONDS, path=path, name=name, most=max_bytes)
@@ -179,7 +170,7 @@ class E2BEnvironment:
 
     async def stat(self, path: str) -> FileStat | None:
         [found] = (await self._line.call("stat", paths=[path]))["entries"]
-        return None if found is None else answers.entry(found)
+        return None if found is None else entry_of(found)
 
     async def watch(self, path: str, size: int) -> AsyncIterator[int]:
         watch = GrowthWatch(self._line, path, self._heard)
@@ -209,10 +200,8 @@ class E2BEnvironment:
         self._forget(running)
 
     async def pause(self) -> None:
-        """No stream may be open across it: a reader that came out of a pause half dead would hold up all others."""
-        for watch in list(self._watches):
-            await watch.close()
-        self._running = (0.0, frozenset())
+        # No stream may be open across a pause: a half-dead reader would block all others afterwards.
+        await self._end_watches()
         await self._ends.resting()
         await self._cloud.pause(self._line.sandbox_id)
         self._line.forget()
@@ -237,19 +226,21 @@ class E2BEnvironment:
         return await self._exposures.open(port)
 
     async def terminate(self) -> None:
-        for watch in list(self._watches):
-            await watch.close()
-        self._running = (0.0, frozenset())
+        await self._end_watches()
         await self._exposures.close()
         await self._ends.terminate()
         await self._line.close()
 
     async def detach(self) -> None:
-        """Let go of what belongs to this process; the environment stays."""
-        for watch in list(self._watches):
-            await watch.close()
+        """Close what belongs to this process; the environment stays."""
+        await self._end_watches()
         await self._exposures.close()
         await self._line.close()
+
+    async def _end_watches(self) -> None:
+        for watch in list(self._watches):
+            await watch.close()
+        self._running = (0.0, frozenset())
 
     def _heard(self, names: frozenset[str]) -> None:
         self._running = (time.monotonic(), names - self._over)
@@ -267,7 +258,7 @@ class E2BEnvironment:
         return [PYTHON, "-I", "-S", "-c", FORWARD, *ways, "--", *argv]
 
     async def _put(self, data: bytes | Callable[[], AsyncIterator[bytes]]) -> None:
-        """Upload and put are one: when the answer of the second is lost, both are done again."""
+        """Upload and put. If the second answer is lost, do both again."""
         for attempt in range(TRIES):
             blob = secrets.token_hex(12)
             await self._line.upload(blob, data)
@@ -300,19 +291,12 @@ class E2BEnvironment:
         return found
 
     async def list(self, path: str) -> list[FileStat]:
-        return [answers.entry(one) for one in (await self._line.call("list", path=path))["entries"]]
-
-
-def check_name(name: str) -> str:
-    """Names become file names inside."""
-    if not _NAME.fullmatch(name):
-        raise SandboxError(f"{name[:80]!r} is not a name of [a-z0-9-], at most 63 long")
-    return name
+        return [entry_of(one) for one in (await self._line.call("list", path=path))["entries"]]
 
 
 def _checked(env: Mapping[str, str]) -> dict[str, Any]:
     if any("\0" in name or "=" in name or "\0" in value for name, value in env.items()):
-        raise SandboxError("an environment variable holds a NUL byte, or its name an equals sign")
+        raise SandboxError("an environment variable contains a NUL byte, or its name an equals sign")
     return dict(env)
 
 

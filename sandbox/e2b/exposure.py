@@ -11,7 +11,7 @@ from sandbox.runner import web
 
 
 class CloudExposures:
-    """Of one environment; they last as long as this object is not closed."""
+    """Addresses on the host for ports inside one environment, until `close`."""
 
     def __init__(self, line: SandboxLine, settings: E2BSettings) -> None:
         self._line = line

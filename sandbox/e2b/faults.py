@@ -1,8 +1,7 @@
-"""The one place where what goes wrong with E2B is put into our own words.
+"""Translates E2B's errors into ours.
 
-The SDK raises its own errors, some of which are time-outs by class and ends by meaning, and lets through errors of the
-three libraries below it and bare exceptions. So only what is certain is decided by class; of everything else the state
-of the sandbox decides.
+The SDK raises its own errors, some of which are time-outs by class but ends by meaning. It also lets through errors of
+three libraries and bare exceptions. So we judge only certain cases by class, and all others by the sandbox's state.
 """
 
 from __future__ import annotations
@@ -13,37 +12,37 @@ from collections.abc import Awaitable, Callable
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, KeyRefused, NotThere, SandboxError
 
 WORDS = 300
-CONFLICT = 409  # it is being paused, resumed, snapshotted or killed
+CONFLICT = 409  # E2B is pausing, resuming, snapshotting or killing it
 OVERDUE = "Max instance length exceeded"
 
 
 class Unclear(EnvironmentBusy):
-    """The call may have had its effect or not; it may be repeated where a repetition does no harm."""
+    """The call may have had its effect or not. Repeat it if that does no harm."""
 
 
 class Paused(EnvironmentBusy):
-    """The sandbox is there and frozen: it has to be attached to anew."""
+    """The sandbox is paused: attach to it again."""
 
 
 def heed(error: Exception) -> None:
-    """The libraries below may turn a cancellation into an error of their own: it is a cancellation all the same."""
+    """Raise CancelledError if a library turned a cancellation into another error."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError from error
 
 
 def of_service(error: Exception, what: str) -> SandboxError:
-    """What a call to E2B's API has come to."""
+    """Translate an error of a call to E2B's API."""
     heed(error)
     return _certain(error, what) or Unclear(f"{what}: E2B did not answer ({_said(error)})")
 
 
 async def of_sandbox(error: Exception, what: str, look: Callable[[], Awaitable[str]]) -> SandboxError:
-    """What a call into a sandbox has come to; `look` gives the sandbox's state, or raises EnvironmentGone."""
+    """Translate an error of a call into a sandbox; `look` returns its state, or raises EnvironmentGone."""
     from e2b import AuthenticationException, SandboxNotFoundException
 
     heed(error)
-    # A machine that comes back, or boots, does not know its own token yet: our key is as good as before.
+    # A machine that resumes or boots does not know its token yet, so this does not mean that our key is bad.
     found = None if isinstance(error, AuthenticationException) else _certain(error, what)
     if found is not None and not isinstance(error, SandboxNotFoundException):
         return found
@@ -52,7 +51,7 @@ async def of_sandbox(error: Exception, what: str, look: Callable[[], Awaitable[s
     except EnvironmentGone as gone:
         return gone
     except SandboxError:
-        return Unclear(f"{what}: the sandbox does not answer, nor does E2B say how it is")
+        return Unclear(f"{what}: neither the sandbox nor E2B answers")
     if state == "paused":
         return Paused(f"{what}: the sandbox is paused")
     return Unclear(f"{what}: the connection to the sandbox failed ({_said(error)})")
@@ -82,23 +81,23 @@ def _refused(error: Exception, what: str) -> SandboxError | None:
 
 
 def _temporary(error: Exception, what: str) -> SandboxError | None:
-    """Refused for now, and certainly without effect."""
+    """Recognise an error that may pass and certainly had no effect."""
     import e2b
     from e2b.exceptions import ServiceBusyException
 
     if getattr(error, "status_code", None) == CONFLICT:
-        return EnvironmentBusy(f"{what}: E2B is busy with the sandbox; it is tried again")
+        return EnvironmentBusy(f"{what}: E2B is busy with the sandbox; Forgehand tries again")
     if OVERDUE in str(error):
-        return Paused(f"{what}: the sandbox has run for as long as the plan lets it, and is about to be paused")
+        return Paused(f"{what}: the sandbox has run for as long as the plan allows; E2B will pause it")
     if isinstance(error, e2b.NotEnoughSpaceException):
         return EnvironmentBusy(f"{what}: the sandbox's disk is full")
     if isinstance(error, e2b.RateLimitException):
-        return EnvironmentBusy(f"{what}: a limit of the E2B plan is reached; it is tried again")
+        return EnvironmentBusy(f"{what}: a limit of the E2B plan is reached; Forgehand tries again")
     if isinstance(error, ServiceBusyException):
-        return EnvironmentBusy(f"{what}: E2B is busy; it is tried again")
+        return EnvironmentBusy(f"{what}: E2B is busy; Forgehand tries again")
     return None
 
 
 def _said(error: Exception) -> str:
-    """The class and first words; the SDK's texts hold neither keys nor tokens."""
+    """Return the class and first words; the SDK's texts contain neither keys nor tokens."""
     return f"{type(error).__name__}: {str(error)[:WORDS]}".strip(": ")

@@ -1,4 +1,4 @@
-"""What a command inside says on its stream: its answer as soon as that is whole, its silence, and its end."""
+"""Reads a command's stream from inside: its answer as soon as that is whole, its silence, and its end."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sandbox.errors import SandboxError
 if TYPE_CHECKING:
     from e2b import AsyncCommandHandle
 
-SILENCE_SECONDS = 7.0  # the inside says something every two seconds
+SILENCE_SECONDS = 7.0  # the inside sends something every two seconds
 ANSWER_BYTES = 16 << 20
 LETTING_GO_SECONDS = 5.0
 
 
 class Heard:
-    """What a command has said so far, and when."""
+    """A command's words so far, and when the last came."""
 
     def __init__(self) -> None:
         self._line = ""
@@ -45,7 +45,7 @@ class Heard:
         self._errors = (self._errors + text)[-1000:]
 
     async def answer_or(self, over: asyncio.Future[Any]) -> None:
-        """Until the answer is whole: its end event is not needed. Silence, and an end without an answer, are errors."""
+        """Wait until the answer is whole, without its end event. Silence, or an end without an answer, is an error."""
         answered = asyncio.ensure_future(self._answered.wait())
         try:
             while not self.answer:
@@ -53,7 +53,7 @@ class Heard:
                 if not self.answer and over.done():
                     await self._ended(over)
                 if not self.answer and time.monotonic() - self._at > SILENCE_SECONDS:
-                    raise TimeoutError("the line fell silent")
+                    raise TimeoutError("the line went silent")
         finally:
             answered.cancel()
 
@@ -70,13 +70,13 @@ class Heard:
 
 
 def heed(over: asyncio.Future[Any]) -> None:
-    """How it ended was of interest only as long as there was no answer."""
+    """Take the result, which matters no more once there is an answer, so that asyncio does not complain."""
     if not over.cancelled():
         over.exception()
 
 
 async def let_go(handle: AsyncCommandHandle[Any], over: asyncio.Future[Any]) -> None:
-    """It ends by itself in a moment; if its stream does not, the stream is dropped."""
+    """Wait for the command's end, which is near; drop its stream if that stays open."""
     await asyncio.wait((over,), timeout=LETTING_GO_SECONDS)
     if not over.done():
         over.cancel()

@@ -1,6 +1,6 @@
-"""The line into one sandbox: short commands with answers, streams, uploads and downloads; also its heartbeat.
+"""Talks to one sandbox: short commands with answers, streams, uploads and downloads; keeps it alive.
 
-A call may be repeated after a line was lost: what must not happen twice carries an id by which the inside knows it.
+A call may be repeated after the line broke. If it must not happen twice, it carries an id that the inside recognises.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROOT = "root"
 
 
 class SandboxLine:
-    """Connects when it is first used. `lifetime` is what the sandbox is given at every heartbeat."""
+    """A line that connects on first use. Every heartbeat gives the sandbox another `lifetime`."""
 
     def __init__(
         self,
@@ -62,14 +62,14 @@ class SandboxLine:
             return self._sandbox
 
     async def connect(self) -> None:
-        """Also resumes; the sandbox that answers may go by another id from then on."""
+        """Connect, and resume if needed; the sandbox may have another id from then on."""
         self._sandbox = await self._cloud.connect(self.sandbox_id)
         self.sandbox_id = self._sandbox.sandbox_id
         self._kept_at = self._clock()
         self._kept_until = self._kept_at + self._lifetime
 
     async def call(self, operation: str, *, seconds: float = 20.0, **request: Any) -> dict[str, Any]:
-        """One operation of `inside.hands`, with its answer; asked again when the line breaks before it."""
+        """Do one operation of `inside.hands`; ask again if the line breaks before the answer."""
         await self.sandbox()
         await self.keep_for(seconds)
         deadline = time.monotonic() + seconds
@@ -85,7 +85,7 @@ class SandboxLine:
         raise EnvironmentBusy(f"{operation}: the connection to the sandbox fails again and again")
 
     async def lines(self, operation: str, hear: Callable[[str], None], *, seconds: float, **request: Any) -> None:
-        """A stream that is worth nothing by itself: it may end at any time, without a word."""
+        """Read a disposable stream, which may end at any time without notice."""
         sandbox = await self.sandbox()
         handle = await sandbox.commands.run(
             command(operation, {**request, "seconds": seconds}),
@@ -103,11 +103,14 @@ class SandboxLine:
             self._spawn(end(handle))
 
     async def upload(self, name: str, data: bytes | Callable[[], AsyncIterator[bytes]]) -> None:
-        """Into the folder of root's that no agent looks into. `data` may be a stream, made anew for another try."""
+        """Upload into a folder that only root can open. `data` may make a stream, once for each try."""
         path = f"{places.INCOMING}/{name}"
         for attempt, pause in enumerate((*PAUSES, 0.0)):
             try:
-                await self._upload(path, data if isinstance(data, bytes) else data())
+                sandbox = await self.sandbox()
+                async with self._translated("uploading", UPLOAD_SECONDS):
+                    content = data if isinstance(data, bytes) else data()
+                    await sandbox.files.write(path, content, user=ROOT, request_timeout=UPLOAD_SECONDS)
             except faults.Unclear:
                 if attempt == len(PAUSES):
                     raise
@@ -116,7 +119,7 @@ class SandboxLine:
                 return
 
     async def install(self, files: dict[str, bytes]) -> None:
-        """Our own code, all in one request."""
+        """Bring our own code in, in one request."""
         from e2b.sandbox.filesystem.filesystem import WriteEntry
 
         sandbox = await self.sandbox()
@@ -125,7 +128,7 @@ class SandboxLine:
             await sandbox.files.write_files(entries, user=ROOT, request_timeout=OPEN_SECONDS * 4)
 
     async def download(self, name: str) -> AsyncGenerator[bytes, None]:
-        """What was staged for us; raises when the stream breaks."""
+        """Yield a staged file; raise if the stream breaks."""
         sandbox = await self.sandbox()
         async with self._translated("downloading", OPEN_SECONDS):
             stream = await sandbox.files.read(f"{places.OUTGOING}/{name}", format="stream", user=ROOT)
@@ -146,7 +149,7 @@ class SandboxLine:
             await sandbox.files.remove(path, user=ROOT, request_timeout=OPEN_SECONDS)
 
     async def keep_for(self, seconds: float) -> None:
-        """The heartbeat: whoever uses a sandbox keeps it alive, and nobody else does."""
+        """Keep the sandbox alive while somebody uses it: the heartbeat."""
         now = self._clock()
         if now + seconds + SPARE_SECONDS > self._kept_until:
             await self.extend(max(self._lifetime, seconds + 2 * SPARE_SECONDS))
@@ -160,7 +163,7 @@ class SandboxLine:
         self._kept_until = self._kept_at + seconds
 
     def soon(self, operation: str, **request: Any) -> None:
-        """For a caller who is going and cannot wait."""
+        """Start a call without waiting for it."""
 
         async def work() -> None:
             with suppress(SandboxError):
@@ -175,17 +178,12 @@ class SandboxLine:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def forget(self) -> None:
-        """The connection is of no use after a pause."""
+        """Drop the connection, which is useless after a pause."""
         self._sandbox = None
 
     async def _beat(self) -> None:
-        with suppress(SandboxError):  # the next one follows soon, and the calls themselves will tell
+        with suppress(SandboxError):  # another beat follows soon, and calls report real trouble
             await self.extend(self._lifetime)
-
-    async def _upload(self, path: str, data: bytes | AsyncIterator[bytes]) -> None:
-        sandbox = await self.sandbox()
-        async with self._translated("uploading", UPLOAD_SECONDS):
-            await sandbox.files.write(path, data, user=ROOT, request_timeout=UPLOAD_SECONDS)
 
     async def _once(self, said: str, deadline: float) -> str:
         sandbox = await self.sandbox()
@@ -220,7 +218,7 @@ class SandboxLine:
 
 
 class _Translated:
-    """A block with a time limit whose errors leave in our words."""
+    """A block with a time limit that translates errors into ours."""
 
     def __init__(self, what: str, seconds: float, look: Callable[[], Any]) -> None:
         self._what = what

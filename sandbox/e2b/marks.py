@@ -1,4 +1,4 @@
-"""By what a sandbox's disk is known as the newest one: a word that is changed there and with us before it may rest."""
+"""Recognises a sandbox's newest disk by a mark, which changes on the disk and in our store before each rest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OLDER = "the environment {} came back from a pause with an older disk"
 
 
 class Remembered:
-    """Of those who keep nothing."""
+    """Marks in memory, for processes without a store."""
 
     def __init__(self) -> None:
         self._marks: dict[str, frozenset[str]] = {}
@@ -33,14 +33,14 @@ class Remembered:
 
 
 class Marking:
-    """E2B serves the last disk that it could save: after a pause that failed, that is an older one."""
+    """Checks and renews marks. E2B serves the last disk that it saved, which is an older one after a failed pause."""
 
     def __init__(self, marks: Marks) -> None:
         self._marks = marks
 
     async def check(self, key: str, found: object) -> bool:
-        """Of what was never marked any word is good. False where an older disk would do as well: whoever was to renew
-        the word has died over it."""
+        """Check the mark on a disk; if none is stored, any is valid. False: a crash during a renewal left two valid
+        marks, so renew again."""
         known = await self._marks.known(key)
         if known and found not in known:
             raise EnvironmentGone(OLDER.format(key))
@@ -52,7 +52,7 @@ class Marking:
         await self._marks.settle(key, mark, before)
 
     async def furnished(self, key: str, line: SandboxLine, needed: Sequence[str]) -> dict[str, Any]:
-        """Of one that was furnished before, the word that it had is looked at."""
+        """Furnish the sandbox with a new mark; if it was furnished before, check its old one."""
         before, mark = await self._added(key)
         answer = await line.call("furnish", key=key, mark=mark, needed=needed, seconds=60.0)
         if answer["known"] and before and answer.get("mark") not in before:

@@ -1,4 +1,4 @@
-"""Where a port of a sandbox is reached from here, and what a request has to carry to be let through."""
+"""Finds the address of a sandbox's port, and the headers that let a request through."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def target(sandbox: AsyncSandbox, port: int, settings: E2BSettings) -> web.Targe
     headers = {"E2b-Sandbox-Id": sandbox.sandbox_id, "E2b-Sandbox-Port": str(port)}
     if sandbox.traffic_access_token:
         headers["E2b-Traffic-Access-Token"] = sandbox.traffic_access_token
-    # A domain of their own is how ports are reached; with a fixed address the headers tell which one is meant.
+    # Each port has a domain; with a fixed address the headers name the port.
     return web.Target.of(settings.sandbox_url or f"https://{sandbox.get_host(port)}", headers)

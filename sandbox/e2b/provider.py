@@ -1,4 +1,4 @@
-"""Creates, finds and ends environments in E2B's cloud; one key has one sandbox, whatever went wrong on the way."""
+"""Creates, finds and ends environments in E2B's cloud; keeps one sandbox per key, even after errors."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import secrets
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from e2b import AsyncSandbox
 
 KEY, INSTANCE, EGRESS = "forgehand-key", "forgehand-instance", "forgehand-egress"
-CLOSED = "-"  # in the place of hosts: none, not even those that all may reach
-LOOKS = (0.0, 0.3, 1.0, 2.0)  # pauses before looking for what a create without an answer may have made
+CLOSED = "-"  # in place of hosts: only the gateway
+LOOKS = (0.0, 0.3, 1.0, 2.0)  # pauses before looking for a sandbox after a create without an answer
 END_SECONDS = 20.0
 NEEDED = (PYTHON, "/usr/bin/git", "/bin/bash")
 SOURCES = {places.RUNNER: Path(__file__).parents[1] / "runner", places.HANDS: Path(__file__).parent / "inside"}
@@ -66,7 +67,7 @@ class E2BProvider:
         self._code: dict[str, bytes] = {}
 
     async def create(self, key: str, spec: EnvironmentSpec) -> EnvironmentPrimitives:
-        """Also brings our scripts in afresh: what an agent may have done to them before does not count."""
+        """Find or create; bring our scripts in again, in case an agent changed them."""
         async with self._locks.setdefault(key, asyncio.Lock()):
             line = await self._found(key) or await self._created(key, spec)
             await self._furnish(key, line, spec.egress)
@@ -79,20 +80,18 @@ class E2BProvider:
         return [self._environment(key, self._line(one.id), egress_of(one)) for key, one in sorted(found.items())]
 
     async def overview(self, labels: Mapping[str, str]) -> list[EnvironmentOverview]:
-        """Of several sandboxes for one key, which a lost answer may leave for a moment, all."""
-        listed = await self._cloud.list({**labels, INSTANCE: self._settings.instance})
-        return sorted((_overview(one) for one in listed if KEY in one.metadata), key=lambda one: one.id)
+        """List all sandboxes; a lost answer may leave several for one key for a moment."""
+        found = []
+        for one in await self._cloud.list({**labels, INSTANCE: self._settings.instance}):
+            if KEY in one.metadata:
+                known = {name: value for name, value in one.metadata.items() if name not in (KEY, INSTANCE)}
+                state, since = EnvironmentState(one.state), one.started_at.timestamp()
+                found.append(EnvironmentOverview(one.metadata[KEY], "e2b", state, known, since))
+        return sorted(found, key=lambda one: one.id)
 
     async def attach(self, environment_id: str) -> EnvironmentPrimitives:
-        """A paused one is resumed; what was frozen in it is ended, as its connections are dead."""
-        listed = await self._listed(environment_id)
-        if not listed:
-            raise EnvironmentGone(f"the environment {environment_id} is not there any more")
-        chosen = await self._chosen(environment_id, listed)
-        line = self._line(chosen.id)
-        await self._slots.take(environment_id)
-        await line.connect()
-        self._slots.hold(environment_id)
+        """Resume a paused one, and end what was frozen in it, because its connections are dead."""
+        chosen, line = await self._connected(environment_id, await self._existing(environment_id))
         try:
             await self._woken(environment_id, line, was_paused=chosen.state == "paused")
         except EnvironmentGone:
@@ -104,7 +103,7 @@ class E2BProvider:
         return self._environment(environment_id, line, egress)
 
     async def _woken(self, key: str, line: SandboxLine, *, was_paused: bool) -> None:
-        """EnvironmentGone where what answers is not what went to sleep."""
+        """Check what woke; EnvironmentGone if it is not what went to sleep."""
         woken = await line.call("wake", key=key, end=was_paused, seconds=60.0)
         if not woken["marked"]:
             raise EnvironmentGone(f"the environment {key} came back from a pause without its files")
@@ -113,11 +112,8 @@ class E2BProvider:
             await self._marking.renew(key, line)
 
     async def rest(self, environment_id: str) -> None:
-        """Its memory is kept with it, so nothing of the agent's may be in there."""
-        listed = await self._listed(environment_id)
-        if not listed:
-            raise EnvironmentGone(f"the environment {environment_id} is not there any more")
-        chosen = await self._chosen(environment_id, listed)
+        """Pause it, after ending the agent's processes, because E2B keeps its memory."""
+        chosen = await self._chosen(environment_id, await self._existing(environment_id))
         if chosen.state == "running":
             await self._let_go(environment_id)
             environment = self._environment(environment_id, self._line(chosen.id), egress_of(chosen))
@@ -133,14 +129,11 @@ class E2BProvider:
         await self._end(environment_id)
 
     async def take_snapshot(self, environment_id: str, name: str) -> str:
-        """What runs in it is ended, and our own marks are taken off: another environment is to start from this."""
-        listed = await self._listed(environment_id)
-        if not listed:
-            raise EnvironmentGone(f"the environment {environment_id} is not there any more")
+        """Take a snapshot for other environments, after ending all processes and removing our marks."""
+        sandbox_id = (await self._existing(environment_id))[0].id
         await self._tunnels.close(environment_id)
-        line = self._line(listed[0].id)
-        await line.call("strip", seconds=60.0)
-        return await self._cloud.snapshot(listed[0].id, name)
+        await self._line(sandbox_id).call("strip", seconds=60.0)
+        return await self._cloud.snapshot(sandbox_id, name)
 
     async def remove_snapshot(self, snapshot_id: str) -> None:
         await self._cloud.forget(snapshot_id)
@@ -152,20 +145,21 @@ class E2BProvider:
         self._open.clear()
 
     async def _let_go(self, key: str) -> None:
-        """Of every stream of ours into it: a reader that comes out of a pause half dead holds up all others."""
+        """Close our streams into it: after a pause, a half-dead reader would block all others."""
         for environment in [one for one in self._open if one.id == key]:
             await environment.detach()
 
     async def _found(self, key: str) -> SandboxLine | None:
         listed = await self._listed(key)
-        if not listed:
-            return None
+        return (await self._connected(key, listed))[1] if listed else None
+
+    async def _connected(self, key: str, listed: list[ListedSandbox]) -> tuple[ListedSandbox, SandboxLine]:
         chosen = await self._chosen(key, listed)
         await self._slots.take(key)
         line = self._line(chosen.id)
         await line.connect()
         self._slots.hold(key)
-        return line
+        return chosen, line
 
     async def _created(self, key: str, spec: EnvironmentSpec) -> SandboxLine:
         await self._slots.take(key, ahead=spec.ahead)
@@ -173,7 +167,7 @@ class E2BProvider:
         if spec.egress != ():
             metadata[EGRESS] = CLOSED if spec.egress is None else ",".join(spec.egress)
         await self._marking.forget(key)
-        # Not the key alone: after its sandbox was ended, the same key must get a new one.
+        # The key alone is not enough: after its sandbox was ended, the same key must get a new one.
         once = f"{key}-{secrets.token_hex(8)}"
         try:
             sandbox = await self._make(once, metadata, spec)
@@ -193,12 +187,12 @@ class E2BProvider:
             return await self._cloud.create(once, metadata, network, spec.snapshot or template)
         except TemplateGone as error:
             if spec.snapshot:
-                raise SnapshotGone("the snapshot is not there any more") from None
+                raise SnapshotGone("the snapshot no longer exists") from None
             words = "`forgehand sandbox template build` makes the template."
             raise SandboxError(f"{error}. {words}") from None
 
     async def _adopted(self, key: str, unclear: faults.Unclear) -> SandboxLine:
-        """The answer was lost; the sandbox may be there."""
+        """Look for a sandbox whose creation had no answer."""
         for pause in LOOKS:
             await asyncio.sleep(pause)
             if (line := await self._found(key)) is not None:
@@ -207,13 +201,14 @@ class E2BProvider:
         raise EnvironmentBusy(str(unclear))
 
     async def _chosen(self, key: str, listed: list[ListedSandbox]) -> ListedSandbox:
-        """Of several, the one that was furnished for this key; the others are ended."""
+        """Choose the sandbox that was furnished for this key, and end all others."""
         chosen = listed[0]
         if len(listed) > 1:
-            for one in listed:
-                if one.state == "running" and await self._is_furnished(key, one):
-                    chosen = one
-                    break
+            for one in (one for one in listed if one.state == "running"):
+                with suppress(SandboxError):
+                    if (await self._line(one.id).call("wake", key=key, end=False))["marked"]:
+                        chosen = one
+                        break
             await self._end_unasked(key, [one for one in listed if one is not chosen])
         return chosen
 
@@ -226,12 +221,6 @@ class E2BProvider:
             if self._witness is not None:
                 await self._witness.ended(key, lease)
 
-    async def _is_furnished(self, key: str, one: ListedSandbox) -> bool:
-        try:
-            return bool((await self._line(one.id).call("wake", key=key, end=False))["marked"])
-        except SandboxError:
-            return False
-
     async def _furnish(self, key: str, line: SandboxLine, egress: Sequence[str] | None) -> None:
         self._code = self._code or await asyncio.to_thread(_sources)
         await line.install(self._code)
@@ -240,7 +229,7 @@ class E2BProvider:
             await check_agent(self._environment(key, line, egress), self._settings)
 
     async def _end(self, key: str) -> None:
-        """All that go by the key, and seen to be gone."""
+        """End all sandboxes of the key, and check that they are gone."""
         await self._tunnels.close(key)
         try:
             async with asyncio.timeout(END_SECONDS):
@@ -252,18 +241,23 @@ class E2BProvider:
                     errors = await asyncio.gather(*(self._killed(one.id) for one in listed))
                     failed = {(one.id, one.state): error for one, error in zip(listed, errors, strict=True) if error}
         except TimeoutError:
-            raise EnvironmentBusy(f"the sandbox of {key} could not be ended; it is tried again") from None
+            raise EnvironmentBusy(f"the sandbox of {key} could not be ended; Forgehand tries again") from None
         await self._marking.forget(key)
         self._slots.give(key)
         self._locks.pop(key, None)
 
     async def _killed(self, sandbox_id: str) -> EnvironmentBusy | None:
-        """What came instead of a yes. E2B forgets a sandbox whose node it has lost, and fails: one looks again."""
+        """End a sandbox, or return the error. E2B fails and forgets a sandbox if it lost its node: look again."""
         try:
             await self._cloud.kill(sandbox_id)
         except EnvironmentBusy as error:
             return error
         return None
+
+    async def _existing(self, key: str) -> list[ListedSandbox]:
+        if listed := await self._listed(key):
+            return listed
+        raise EnvironmentGone(f"the environment {key} is not there any more")
 
     async def _listed(self, key: str) -> list[ListedSandbox]:
         return await self._cloud.list({KEY: key, INSTANCE: self._settings.instance})
@@ -298,19 +292,12 @@ class E2BProvider:
 
 
 def egress_of(one: ListedSandbox) -> tuple[str, ...] | None:
-    """The hosts that the sandbox was created with beside everybody's; None where it may not even reach those."""
+    """Return the sandbox's hosts in addition to everybody's; None: it may reach only the gateway."""
     if one.metadata.get(EGRESS) == CLOSED:
         return None
     return tuple(host for host in one.metadata.get(EGRESS, "").split(",") if host)
 
 
-def _overview(one: ListedSandbox) -> EnvironmentOverview:
-    labels = {name: value for name, value in one.metadata.items() if name not in (KEY, INSTANCE)}
-    state = EnvironmentState(one.state)
-    return EnvironmentOverview(one.metadata[KEY], "e2b", state, labels, one.started_at.timestamp())
-
-
 def _sources() -> dict[str, bytes]:
-    return {
-        f"{folder}/{path.name}": path.read_bytes() for folder, source in SOURCES.items() for path in source.glob("*.py")
-    }
+    found = ((folder, path) for folder, source in SOURCES.items() for path in source.glob("*.py"))
+    return {f"{folder}/{path.name}": path.read_bytes() for folder, path in found}

@@ -1,4 +1,4 @@
-"""The model's key as a secret of E2B's, whose proxy puts it into requests outside of the sandbox: unmetered."""
+"""Stores the model's key with E2B, whose proxy adds it to requests outside the sandbox: unmetered use."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ REFUSED = (
 
 @dataclass(frozen=True)
 class Unmetered:
-    """Where requests for the model go past our gateway."""
+    """The model's address and key for requests that bypass our gateway."""
 
     key: str = field(repr=False)
     host: str
     header: str = "x-api-key"
-    path: str = ""  # the gateway's own path, which agents put before the provider's
+    path: str = ""  # the gateway's path, which agents put before the provider's
 
     def rules(self, name: str) -> Mapping[str, object]:
         from e2b import Secret
@@ -34,7 +34,7 @@ class Unmetered:
 
 
 class Secrets:
-    """Keeps one secret as it should be; told once for each process."""
+    """Stores one secret with E2B, once per process."""
 
     def __init__(self, secrets: Any, name: str, value: str) -> None:
         self._secrets = secrets
@@ -50,7 +50,7 @@ class Secrets:
                 self._kept = True
 
     async def _put(self) -> None:
-        """What E2B says of a failure is not repeated: it has seen the key."""
+        # Errors leave without E2B's words, which may contain the key.
         from e2b import SecretNotFoundException
 
         try:
@@ -59,16 +59,16 @@ class Secrets:
                     await self._secrets.update(self._name, self._value)
                 except SecretNotFoundException:
                     await self._secrets.create(self._name, self._value)
-        except Exception as error:  # noqa: BLE001 - whatever the SDK and what lies below it raise
+        except Exception as error:  # noqa: BLE001 - any error of the SDK and its libraries
             faults.heed(error)
             status = _status(error)
             if status is None or status in (408, 409, 429) or status >= PASSING:
-                raise EnvironmentBusy("E2B could not be told the model's key; it is tried again") from None
+                raise EnvironmentBusy("E2B did not take the model's key; Forgehand tries again") from None
             raise SandboxError(REFUSED.format(status)) from None
 
 
 def _status(error: Exception) -> int | None:
-    """Errors about secrets have it in their words alone."""
+    """Return an error's HTTP status, which errors about secrets have only in their words."""
     from e2b import AuthenticationException, SecretException
 
     if isinstance(error, AuthenticationException):

@@ -1,4 +1,4 @@
-"""Keeps within the plan: so many sandboxes at a time, so many creations a second, and who came first goes first."""
+"""Keeps within the plan's numbers of sandboxes at a time and of creations per second; first come, first served."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOK_SECONDS = 5.0
 
 
 class Slots:
-    """`running` asks E2B which of our sandboxes run, for what has ended without our doing."""
+    """Places for running sandboxes. `running` asks E2B which of ours run, because some end without us."""
 
     def __init__(self, most: int, per_second: float, running: Callable[[], Awaitable[set[str]]]) -> None:
         self._most = most
@@ -22,8 +22,8 @@ class Slots:
         self._running = running
         self._known = False
         self._held: set[str] = set()
-        self._promised: set[str] = set()  # taken, but their sandboxes may not be listed yet
-        self._line: list[tuple[bool, int]] = []  # who waits for room; the least goes first
+        self._promised: set[str] = set()  # taken, but E2B may not list their sandboxes yet
+        self._line: list[tuple[bool, int]] = []  # callers that wait for room; the smallest goes first
         self._numbers = itertools.count()
         self._moved = asyncio.Event()
         self._asking = asyncio.Lock()
@@ -31,10 +31,13 @@ class Slots:
         self._next_at = 0.0
 
     async def take(self, key: str, *, ahead: bool = False) -> None:
-        """Wait for room; a key that holds a place already holds it on. `ahead` goes before all that are not."""
+        """Wait for room, unless the key holds a place already. `ahead` goes before all that are not."""
         if key in self._held:
             return
-        await self._learn()
+        async with self._asking:
+            if not self._known:
+                self._held |= await self._running()
+                self._known = True
         place = (not ahead, next(self._numbers))
         self._line.append(place)
         try:
@@ -45,13 +48,15 @@ class Slots:
             self._line.remove(place)
             self._wake()
         try:
-            await self._paced()
+            async with self._pace:
+                await asyncio.sleep(self._next_at - time.monotonic())
+                self._next_at = time.monotonic() + self._spacing
         except BaseException:
             self.give(key)
             raise
 
     def hold(self, key: str) -> None:
-        """It runs, whatever the number."""
+        """Count a sandbox that runs, even beyond the limit."""
         self._held.add(key)
         self._promised.discard(key)
 
@@ -60,28 +65,17 @@ class Slots:
         self._promised.discard(key)
         self._wake()
 
-    async def _learn(self) -> None:
-        async with self._asking:
-            if not self._known:
-                self._held |= await self._running()
-                self._known = True
-
     async def _room(self, key: str, place: tuple[bool, int]) -> None:
         while key not in self._held and (len(self._held) >= self._most or place != min(self._line)):
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._moved.wait()
             except TimeoutError:
-                if place == min(self._line):  # one asks for all
+                if place == min(self._line):  # one caller asks for all
                     with suppress(SandboxError):
                         self._held = await self._running() | self._promised
 
-    async def _paced(self) -> None:
-        async with self._pace:
-            await asyncio.sleep(self._next_at - time.monotonic())
-            self._next_at = time.monotonic() + self._spacing
-
     def _wake(self) -> None:
-        """All that wait now, and nobody who comes later."""
+        """Wake the callers that wait now, not later ones."""
         self._moved.set()
         self._moved.clear()

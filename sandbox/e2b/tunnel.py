@@ -1,7 +1,7 @@
-"""The way to the gateway for sandboxes that cannot reach us: we connect to them, and serve what comes back that way.
+"""Connects to sandboxes that cannot reach us, so that their agents reach the gateway.
 
-A few connections are always ready; one that an agent's is joined with is followed by a new one. Each carries one
-connection of the agent's, so that a slow reader at one end slows the writer at the other, and nobody else.
+A few connections are always ready. When an agent uses one, a new one follows. Each carries one connection of the agent,
+so a slow reader at one end slows only its own writer.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ READY = 3
 MOST = 64  # connections of one sandbox at a time
 TRIES = 3
 STEADY_SECONDS = 10.0
-PAUSES = (0.1, 0.5, 2.0, 5.0, 15.0)  # between tries: a sandbox may be paused, the network away
+PAUSES = (0.1, 0.5, 2.0, 5.0, 15.0)  # between tries; a sandbox may be paused, the network down
 
 
 @dataclass(frozen=True)
 class _Way:
-    """Where the switchboard listens, and the key that it was given."""
+    """The switchboard's address, and the key that we gave it."""
 
     target: web.Target
     key: bytes
 
 
 class Tunnel:
-    """To one sandbox, from `start` to `close`; a line that breaks is made anew."""
+    """A tunnel to one sandbox, from `start` to `close`. It repairs a broken line."""
 
     def __init__(self, line: SandboxLine, settings: E2BSettings) -> None:
         self._line = line
@@ -67,7 +67,7 @@ class Tunnel:
         await self._line.close()
 
     async def _run(self) -> None:
-        """Asks where we are awaited and connects, again when that fails, until it is closed or the sandbox is gone."""
+        """Ask for the switchboard's port and connect; repeat after failures, until `close` or the sandbox is gone."""
         failures = 0
         clock = asyncio.get_running_loop().time
         while True:
@@ -82,14 +82,14 @@ class Tunnel:
             await asyncio.sleep(PAUSES[min(failures, len(PAUSES) - 1)])
 
     async def _way(self) -> _Way:
-        """A key of its own for each time: it lies in a folder of root's inside, and here only in memory."""
+        """Bring in a new key, which is in a folder of root inside and only in memory here; return the way."""
         key, blob = secrets.token_hex(32).encode(), secrets.token_hex(12)
         await self._line.upload(blob, key)
         found = await self._line.call("gate", blob=blob)
         return _Way(target(await self._line.sandbox(), int(found["port"]), self._settings), key)
 
     async def _keep_ready(self, way: _Way) -> None:
-        """Ends by an error when there is no getting through any more; what is under way goes on."""
+        """Keep connections ready until connecting fails; present ones go on after that."""
         greeters = [asyncio.create_task(self._greet(way)) for _ in range(READY)]
         try:
             await asyncio.gather(*greeters)
@@ -100,9 +100,10 @@ class Tunnel:
 
     async def _greet(self, way: _Way) -> None:
         failures = 0
+        assert self._settings.gateway_address is not None
         while True:
             await self._room.acquire()
-            call = HostCall(way.target, way.key, self._gateway())
+            call = HostCall(way.target, way.key, self._settings.gateway_address)
             try:
                 await call.connect(places.GATE_PATH)
                 failures = 0
@@ -134,7 +135,3 @@ class Tunnel:
     def _let_go(self, call: HostCall) -> None:
         call.abort()
         self._room.release()
-
-    def _gateway(self) -> tuple[str, int]:
-        assert self._settings.gateway_address is not None
-        return self._settings.gateway_address

@@ -1,4 +1,4 @@
-"""Which sandboxes have a tunnel to the gateway: one each while we use it, where sandboxes cannot reach us."""
+"""Keeps one tunnel to the gateway for each sandbox in use that cannot reach us."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sandbox.e2b.tunnel import Tunnel
 
 
 class Tunnels:
-    """By the environment's key. For those that reach the gateway by themselves, all of this does nothing."""
+    """Tunnels by the environment's key. Environments that can reach the gateway get none."""
 
     def __init__(self, settings: E2BSettings, line: Callable[[str, object], SandboxLine]) -> None:
         self._settings = settings
@@ -18,14 +18,14 @@ class Tunnels:
         self._open: dict[str, Tunnel] = {}
 
     async def open(self, key: str, line: SandboxLine, egress: Sequence[str] | None, *, anew: bool = False) -> None:
-        """What leads there already stays, unless it is known to lead nowhere."""
+        """Open a tunnel, or keep the present one. `anew`: the present one is known to be dead."""
         if self._settings.gateway_address is None or not self._settings.by_tunnel(egress):
             return
         found = self._open.get(key)
         if found is not None and found.is_open and found.sandbox_id == line.sandbox_id and not anew:
             return
         await self.close(key)
-        # A line of its own: the environment's ends with the step of the turn that uses it.
+        # The tunnel needs a separate line, because the environment's ends with the turn's step.
         tunnel = self._open[key] = Tunnel(self._line(line.sandbox_id, await line.sandbox()), self._settings)
         tunnel.start()
 

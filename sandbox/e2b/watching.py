@@ -1,4 +1,4 @@
-"""Growth of a file inside, told soon: by a disposable command while the line holds, by looking while it does not."""
+"""Watches a file's growth inside: by a disposable command while the line holds, else by looking."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FRESH_SECONDS = 1.5
 
 
 class GrowthWatch:
-    """One watched file. What else its command says, the names that run, is kept for whoever asks soon after."""
+    """One watched file. The command also reports the names that run, which go to `on_names`."""
 
     def __init__(self, line: SandboxLine, path: str, on_names: Callable[[frozenset[str]], None]) -> None:
         self._line = line
@@ -27,12 +27,12 @@ class GrowthWatch:
         self._on_names = on_names
         self._said: asyncio.Queue[int] = asyncio.Queue()
         self._names: frozenset[str] | None = None
-        self._urgent = False  # something began or ended to run: worth a look even if the file is the same
+        self._urgent = False  # a name started or ended, which is worth a look even if the file is the same
         self._rest = ""
         self._task: asyncio.Task[None] | None = None
 
     async def sizes(self, known: int) -> AsyncGenerator[int, None]:
-        """A new size soon after it differs, and some size every second."""
+        """Yield a new size soon after a change, and some size every second."""
         try:
             told = time.monotonic()
             while True:
@@ -52,7 +52,7 @@ class GrowthWatch:
             await asyncio.gather(task, return_exceptions=True)
 
     async def _next(self, seconds: float) -> int | None:
-        """The last of the sizes that came meanwhile."""
+        """Wait for a size; return the last one that came meanwhile."""
         found: int | None = None
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.01, seconds)):
@@ -70,7 +70,7 @@ class GrowthWatch:
             self._task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
-        """Streams one after the other; between two, and while there is none, a look now and then."""
+        """Open one stream after the other; look at the file while there is none."""
         while True:
             self._heard_at = time.monotonic()
             stream = asyncio.create_task(self._line.lines("watch", self._hear, seconds=LIFE_SECONDS, path=self._path))
@@ -83,7 +83,8 @@ class GrowthWatch:
                 stream.cancel()
                 await asyncio.gather(stream, return_exceptions=True)
             self._rest = ""
-            if time.monotonic() - self._heard_at > LOOK_SECONDS or _failed(stream):
+            has_failed = stream.cancelled() or stream.exception() is not None
+            if has_failed or time.monotonic() - self._heard_at > LOOK_SECONDS:
                 await self._look()
 
     async def _look(self) -> None:
@@ -104,14 +105,7 @@ class GrowthWatch:
         for line in lines:
             size, _, names = line.partition(" ")
             if size.isdigit():
-                self._heed(frozenset(names.split(",")))
+                known, self._names = self._names, frozenset(names.split(","))
+                self._urgent = self._urgent or known not in (None, self._names)
+                self._on_names(self._names)
                 self._said.put_nowait(int(size))
-
-    def _heed(self, names: frozenset[str]) -> None:
-        self._urgent = self._urgent or self._names not in (None, names)
-        self._names = names
-        self._on_names(names)
-
-
-def _failed(stream: asyncio.Task[None]) -> bool:
-    return stream.cancelled() or stream.exception() is not None

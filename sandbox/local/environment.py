@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import re
 import socket
 import stat
 import time
@@ -14,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
+from sandbox.errors import EnvironmentBusy, EnvironmentGone
 from sandbox.files import DiskUsage, Files, measured_disk
 from sandbox.local import folders as at
 from sandbox.local import launcher as boxes
@@ -23,7 +22,7 @@ from sandbox.local.launched import Launched
 from sandbox.local.launcher import Box, Launcher
 from sandbox.local.tools import Furniture
 from sandbox.named import Connection, relay
-from sandbox.primitives import EnvironmentMetrics, ExecResult, Layout, Lease, Liveness
+from sandbox.primitives import EnvironmentMetrics, ExecResult, Layout, Lease, Liveness, check_name
 from sandbox.runner.safe_files import FileStat
 
 CONNECT_SECONDS = 10.0
@@ -99,16 +98,7 @@ CPU_SAMPLE_SECONDS = 0.1
 WATCH_PAUSES = ((2.0, 0.02), (30.0, 0.04), (float("inf"), 0.1))
 WATCH_SECONDS = 1.0
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-
 T = TypeVar("T")
-
-
-def check_name(name: str) -> str:
-    """Refuse a name that is unfit as a file name and as a part of a command line."""
-    if not _NAME.fullmatch(name):
-        raise SandboxError(f"{name[:80]!r} is not a name of [a-z0-9-], at most 63 long")
-    return name
 
 
 class LocalEnvironment:

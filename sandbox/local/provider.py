@@ -20,11 +20,18 @@ from typing import Any
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, IsolationMissing
 from sandbox.local import folders as at
 from sandbox.local import probe, seccomp, tools
-from sandbox.local.environment import LocalEnvironment, check_name, write_json
+from sandbox.local.environment import LocalEnvironment, write_json
 from sandbox.local.folders import EnvironmentsFolder, are_frozen
 from sandbox.local.launcher import Box, BoxLimits, Launcher
 from sandbox.local.tools import Furniture
-from sandbox.primitives import EnvironmentOverview, EnvironmentPrimitives, EnvironmentSpec, EnvironmentState, Lease
+from sandbox.primitives import (
+    EnvironmentOverview,
+    EnvironmentPrimitives,
+    EnvironmentSpec,
+    EnvironmentState,
+    Lease,
+    check_name,
+)
 
 FIRST_UID, LAST_UID = 61001, 65000
 PROBE_UID = 61000

@@ -26,7 +26,7 @@ async def test_between_two_states_one_waits(world: E2BWorld, provider: E2BProvid
     env = await provider.create("one", SPEC)
     path = "POST /v2/sandboxes/*/connect" if what == "connect" else "POST /sandboxes/*/timeout"
     world.e2b.faults.add(Fault(path, "fail", status=409, body=BUSY))
-    with pytest.raises(EnvironmentBusy, match="tried again"):
+    with pytest.raises(EnvironmentBusy, match="tries again"):
         await (provider.attach("one") if what == "connect" else env.extend(60))
     if what == "connect":
         await provider.attach("one")
