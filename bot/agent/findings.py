@@ -1,4 +1,4 @@
-"""Knows what a reviewing agent hands over: the schema that it is held to, and how its answer is read."""
+"""The answer of a reviewing agent: its schema, and how it is read."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SCHEMA: dict[str, Any] = {
         },
     },
 }
-"""What others may rely on; lenient, since an answer that is refused for a word is paid for twice."""
+"""Others may rely on it. It is lenient: a refused answer is paid for twice."""
 
 
 class ReviewVerdict(StrEnum):
@@ -60,9 +60,18 @@ class ReviewVerdict(StrEnum):
     APPROVE = "approve"
 
 
+_VERDICTS = {
+    **dict.fromkeys(
+        ("request_changes", "changes_requested", "requested_changes", "reject"), ReviewVerdict.REQUEST_CHANGES
+    ),
+    **dict.fromkeys(("approve", "approved"), ReviewVerdict.APPROVE),
+}
+_CONFIDENCES = {"low": 0.3, "medium": 0.6, "high": 0.9}
+
+
 @dataclass(frozen=True)
 class ReviewFinding:
-    """Something that was found, at lines of the new version of a file."""
+    """A finding at lines of the new version of a file."""
 
     path: str
     line: int
@@ -70,7 +79,7 @@ class ReviewFinding:
     start_line: int | None = None
     severity: str = ""
     confidence: float | None = None
-    """From 0 to 1."""
+    """0 to 1."""
     suggestion: str | None = None
 
     @property
@@ -88,15 +97,15 @@ class ReviewReport:
 
 
 def read(document: dict[str, Any] | None) -> ReviewReport | None:
-    """None for what is no review at all; a single comment that cannot be understood costs none of the others."""
+    """Read a review, or None; a comment that cannot be understood does not affect the others."""
     if document is None or not isinstance(document.get("summary"), str):
         return None
-    raw = document.get("comments")
+    raw, said = document.get("comments"), str(document.get("verdict"))
     listed = raw if isinstance(raw, list) else []
     found = [one for one in map(_finding, listed[:MOST]) if one is not None]
     resolved = document.get("resolved")
     return ReviewReport(
-        verdict=_verdict(document.get("verdict")),
+        verdict=_VERDICTS.get(re.sub(r"[^a-z]+", "_", said.lower()).strip("_"), ReviewVerdict.COMMENT),
         summary=document["summary"].strip()[:MAX_SUMMARY],
         comments=tuple(dict.fromkeys(found)),
         resolved=tuple(one for one in resolved[:MOST] if isinstance(one, str)) if isinstance(resolved, list) else (),
@@ -110,13 +119,6 @@ def dump(review: ReviewReport) -> dict[str, Any]:
 
 def load(document: dict[str, Any]) -> ReviewReport:
     return msgspec.convert(document, ReviewReport)
-
-
-def _verdict(value: Any) -> ReviewVerdict:
-    word = re.sub(r"[^a-z]+", "_", str(value).lower()).strip("_")
-    if word in ("request_changes", "changes_requested", "requested_changes", "reject"):
-        return ReviewVerdict.REQUEST_CHANGES
-    return ReviewVerdict.APPROVE if word in ("approve", "approved") else ReviewVerdict.COMMENT
 
 
 def _finding(raw: Any) -> ReviewFinding | None:
@@ -141,13 +143,10 @@ def _is_line(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10_000_000
 
 
-_WORDS = {"low": 0.3, "medium": 0.6, "high": 0.9}
-
-
 def _confidence(value: Any) -> float | None:
-    """A share, or a percentage, or one of the words that stand for one."""
+    """Read a share, a percentage, or one of the words for them."""
     if isinstance(value, str):
-        value = _WORDS.get(value.strip().lower(), value)
+        value = _CONFIDENCES.get(value.strip().lower(), value)
     try:
         share = float(str(value).rstrip("% "))
     except ValueError:
