@@ -38,8 +38,6 @@ class BudgetTerms:
 
 @dataclass(frozen=True)
 class Raise:
-    """A request for more dollars within the operator's terms."""
-
     source: str
     asked_usd: float
     login: str
@@ -61,8 +59,6 @@ class BudgetAccount:
 
 @dataclass(frozen=True)
 class Funds:
-    """The money of a session."""
-
     spent_usd: float
     """Confirmed."""
     reserved_usd: float

@@ -138,14 +138,10 @@ def require(ring: KeyRing, rows: Sequence[Sealed]) -> None:
             f"set is {' and '.join(sorted(ring.ids))}). Put the former key back, behind the new one and joined by a "
             "comma while rotating. If it is lost, `forgehand keys remove --all` forgets what was encrypted with it."
         )
-    for row in rows:
-        if row.name == CHECK and row.installation == OPERATOR:
-            _require_check(ring, row)
-
-
-def _require_check(ring: KeyRing, row: Sealed) -> None:
     try:
-        ring.open(row.ciphertext, place(CHECK, OPERATOR))
+        for row in rows:
+            if row.name == CHECK and row.installation == OPERATOR:
+                ring.open(row.ciphertext, place(CHECK, OPERATOR))
     except VaultError:
         raise SettingsError(
             "The check value of the stored secrets cannot be read with FORGEHAND_SECRET_KEY, although that is the "

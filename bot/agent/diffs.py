@@ -18,8 +18,6 @@ MOST_SUGGESTIONS = 30
 
 @dataclass(frozen=True)
 class FileDiff:
-    """The part of a diff about one file."""
-
     text: str
     names: tuple[str, ...]
     """Old and new name; only one unless it was renamed."""

@@ -29,17 +29,14 @@ SCHEMA: dict[str, Any] = {
                 "required": ["path", "line", "severity", "confidence", "body"],
                 "properties": {
                     "path": {**_STRING, "description": "from the root of the repository"},
-                    "line": {
-                        **_LINE,
-                        "description": "the (last) line that it is about, in the new version of the file",
-                    },
-                    "start_line": {**_LINE, "description": "the first line, where it is about several"},
+                    "line": {**_LINE, "description": "the (last) line that it is about, in the new version"},
+                    "start_line": {**_LINE, "description": "the first line, if it is about several"},
                     "severity": {**_STRING, "description": "critical, major, minor or nit"},
                     "confidence": {"type": ["number", "string"], "description": "from 0 to 1"},
                     "body": {**_STRING, "description": "what is wrong, why it matters, what would be right"},
                     "suggestion": {
                         **_STRING,
-                        "description": "takes the place of the lines start_line to line, whole and with their indent",
+                        "description": "replaces the whole lines start_line to line, indent included",
                     },
                 },
             },
@@ -47,7 +44,7 @@ SCHEMA: dict[str, Any] = {
         "resolved": {
             "type": "array",
             "items": _STRING,
-            "description": "the names of earlier findings of yours that the pull request has mended since",
+            "description": "the names of earlier findings of yours that the pull request has fixed since",
         },
     },
 }

@@ -27,8 +27,6 @@ class ThreadText:
 
 @dataclass(frozen=True)
 class Diff:
-    """The diff of a pull request, as text."""
-
     text: str
     between: str = ""
     """The pinned commits, in words."""
@@ -97,8 +95,6 @@ CUT = "[… cut here …]"
 
 @dataclass(frozen=True)
 class RoomClaim:
-    """The wish of a text for room, and its weight against the others."""
-
     size: int
     weight: int = 1
 
@@ -171,7 +167,6 @@ def discussion_place(spot: Spot) -> str:
 
 
 def distinct_places(spots: Iterable[Spot]) -> list[Spot]:
-    """Return each discussion once, in the order of asking."""
     found: dict[int, Spot] = {}
     for spot in spots:
         found.setdefault(spot.comment_id, spot)
@@ -229,7 +224,6 @@ def nested_rules(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def rule_names(path: str) -> str:
-    """Clean a path for use inside a sentence."""
     return re.sub(r"[^\w./@:+ -]", "?", plain(path))[:200]
 
 

@@ -50,7 +50,6 @@ _PLAN = "Carry out this plan, which was approved:"
 
 
 def carry_out(request: str, plan: str) -> str:
-    """Write the request of a turn that begins with a yes to its plan."""
     return f"{request.strip()}\n\n{_PLAN}\n\n{plan.strip()}".strip()
 
 
@@ -107,7 +106,6 @@ def compose(material: Material, *, delimiter: str, max_bytes: int = MAX_BYTES) -
 
 
 def beside(text: str, folder: str, names: Sequence[str]) -> str:
-    """Add the paths of the prompt's files, once their folder is known."""
     if not names:
         return text
     rows = "\n".join(f"- {folder}/{name}" for name in sorted(names))
@@ -116,7 +114,6 @@ def beside(text: str, folder: str, names: Sequence[str]) -> str:
 
 
 def with_images(words: str, paths: Sequence[str], notes: Sequence[str]) -> str:
-    """Add the images that belong to words for a working agent."""
     rows = [f"- {path}" for path in paths]
     shown = ["The images in these words lie beside the prompt:", *rows] if rows else []
     missing = [f"Not there: {note}." for note in notes]
@@ -125,8 +122,6 @@ def with_images(words: str, paths: Sequence[str], notes: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class _Part:
-    """A block whose room is not known yet."""
-
     label: str
     what: str
     text: str

@@ -33,7 +33,7 @@ class CheckPlace(StrEnum):
 
 @dataclass(frozen=True)
 class CheckedCommand:
-    """One command; `exit_code` is None if it was not run."""
+    """One command. Without an `exit_code` it did not run."""
 
     command: str
     exit_code: int | None
@@ -47,7 +47,6 @@ class CheckedCommand:
     base_exit_code: int | None = None
     """The same command without the work, if that was tried."""
     why_not: str = NO_TIME
-    """The reason if it was not run."""
     changed: Sequence[str] = ()
     """Files of the checkout that the command changed."""
 
@@ -84,7 +83,6 @@ def load(rows: Sequence[Mapping[str, Any]]) -> list[CheckedCommand]:
 
 
 def renamed(rows: Sequence[Mapping[str, Any]], commit: str, name: str) -> list[dict[str, Any]]:
-    """Give the commit the name that people know."""
     return [{**row, "sha": name} if row.get("sha") == commit else dict(row) for row in rows]
 
 

@@ -51,7 +51,6 @@ def being_saved(ref: str) -> str:
 
 
 def asked_too_late(login: str) -> str:
-    """Tell somebody who asked to stop that the turn had already ended in another way."""
     return "" if login in _STOPPED_BY else f"{login} asked to stop, but the agent had already finished."
 
 
@@ -108,7 +107,6 @@ def command_filled_the_disk(command: str) -> str:
 
 
 def no_more_subagents(most: int) -> str:
-    """Tell the agent."""
     return f"{NO_MORE_SUBAGENTS} It may start {most}. Do not try again: go on by yourself, with what you have."
 
 
@@ -122,7 +120,6 @@ def subagents_refused(refused: int, most: int, at_once: int) -> str:
 
 
 def agent_failed(reason: str, said: str) -> str:
-    """`said` is the last that its program printed."""
     known = {
         "max_turns": "The agent used up the number of steps it may take.",
         "api_error": "The model's provider kept answering with errors.",
@@ -247,7 +244,6 @@ UNREADABLE = "git cannot read it: a file or folder without permission, or a repo
 
 
 def left_out(paths: Iterable[tuple[str, str]]) -> str:
-    """List (path, why) pairs."""
     rows = [f"- {shown(path, 200)}: {why}" for path, why in paths]
     return "\n".join(["**Left behind in the environment**, because git cannot take it:", "", *rows]) if rows else ""
 
