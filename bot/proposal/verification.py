@@ -114,7 +114,7 @@ def words(
     if rest := checks[MOST_CHECKS:]:
         lines.append(f"- and {len(rest)} more, {sum(not one.passed for one in rest)} of them failed")
     place = f"Run {where(checks)}:" if any(one.was_run for one in checks) else NOT_RUN
-    again = ["Some failed at first: the agent got their output, once, to fix them."] if mended else []
+    again = ["Some failed at first: the agent got their output and one try to fix them."] if mended else []
     tails = [_tail(one, block) for one in checks if not one.passed and one.tail.strip()]
     return "\n\n".join([place, "\n".join(lines), *again, *tails[:MOST_TAILS]])
 
@@ -130,7 +130,7 @@ def _changed(one: CheckedCommand) -> str:
     if not one.changed:
         return ""
     files = named(one.changed, MOST_CHANGED)
-    return f"; **it changed** {files}, so what ran after it did not run on the commit as it is"
+    return f"; **it changed** {files}, so later checks did not run on the unchanged commit"
 
 
 def ending(one: CheckedCommand) -> str:

@@ -70,7 +70,7 @@ def session_spent(spent_usd: float, unconfirmed_usd: float, limit_usd: float) ->
 
 def environment_lost(*, saved: bool = False) -> str:
     words = "The environment disappeared while the agent was working in it."
-    return f"{words} Its work as of a few minutes before is saved." if saved else words
+    return f"{words} Its work up to a few minutes earlier is saved." if saved else words
 
 
 def memory_refused() -> str:
@@ -87,7 +87,7 @@ def goes_on_elsewhere() -> str:
 
 def checks_go_back(count: int) -> str:
     what = "A check" if count == 1 else f"{count} checks"
-    return f"{what} failed; the agent gets the output, once, to fix it."
+    return f"{what} failed; the agent gets the output and one try to fix it."
 
 
 def agent_killed() -> str:
@@ -179,7 +179,7 @@ def pull_closed(number: int) -> str:
 
 
 def head_gone(number: int) -> str:
-    return f"GitHub does not give out the commits of the pull request #{number} any more, so there is nothing to read."
+    return f"GitHub no longer has the commits of the pull request #{number}, so there is nothing to read."
 
 
 def moved_on() -> str:
@@ -214,7 +214,7 @@ def nothing_new(sha: str) -> str:
 
 
 def review_not_taken(words: str) -> str:
-    return f"GitHub did not take the review:\n\n{fenced(words)}"
+    return f"GitHub refused the review:\n\n{fenced(words)}"
 
 
 def closed_before_review(number: int, merged: bool) -> str:
