@@ -38,8 +38,6 @@ GHOST = 10137
 
 @dataclass(frozen=True)
 class ServedBy:
-    """Who we are and whom we serve."""
-
     bot_id: int
     app_owner: str
     accounts: Collection[str] = ()

@@ -1,4 +1,4 @@
-"""What a session may spend in all its turns: its budget, what people added to that, and the operator's most. Pure."""
+"""Money of a session over all its turns: its budget, what people added, and the operator's limit. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Self
 from bot.settings import Limits
 
 BUDGET = "budget_exhausted"
-"""What a turn's row says where its session, or the turn itself, has no money left."""
+"""In a turn's row: its session, or the turn itself, has no money left."""
 CEILING = "ceiling_exhausted"
-"""Where that of a person, a repository or an installation is gone: more for the session would not help."""
+"""In a turn's row: a person, a repository or an installation has no money left; more for the session would not help."""
 
 
 class FundsState(StrEnum):
-    """LEFT: it can go on. SPENT: once somebody adds to it. FULL: nobody may. CEILING: a day or month is used up."""
+    """LEFT: it can go on. SPENT: it can if somebody adds money. FULL: nobody may. CEILING: a day or month is used
+    up."""
 
     LEFT = "left"
     SPENT = "spent"
@@ -25,7 +26,7 @@ class FundsState(StrEnum):
 
 @dataclass(frozen=True)
 class BudgetTerms:
-    """The operator's for every session: what it begins with, and up to what people may raise that."""
+    """The operator's terms for every session: its first budget, and the most to which people may raise it."""
 
     budget_usd: float
     most_usd: float
@@ -37,8 +38,6 @@ class BudgetTerms:
 
 @dataclass(frozen=True)
 class Raise:
-    """So many dollars more, as far as the operator's terms allow, and who said so."""
-
     source: str
     asked_usd: float
     login: str
@@ -47,21 +46,19 @@ class Raise:
 
 @dataclass(frozen=True)
 class BudgetAccount:
-    """What is stored of one session; `reserved_usd` is what requests under way may still cost."""
+    """The stored money of one session; `reserved_usd` is what requests under way may still cost."""
 
     spent_usd: float = 0.0
     reserved_usd: float = 0.0
     budget_usd: float | None = None
-    """The word of its account and of its repository, the lower of them, which narrows the operator's."""
+    """The lower budget of its account and its repository; it only narrows the operator's."""
     added_usd: float = 0.0
     unconfirmed_usd: float = 0.0
-    """What requests whose end nobody saw may have cost beside, at most."""
+    """The most that requests may have cost in addition whose end nobody saw."""
 
 
 @dataclass(frozen=True)
 class Funds:
-    """How a session stands."""
-
     spent_usd: float
     """Confirmed."""
     reserved_usd: float
@@ -71,7 +68,7 @@ class Funds:
 
     @property
     def counted_usd(self) -> float:
-        """The limit goes by this: it holds also if all that is not confirmed came true."""
+        """Return what counts against the limit: it holds even if all unconfirmed money was spent."""
         return self.spent_usd + self.unconfirmed_usd
 
     @property
@@ -85,7 +82,7 @@ class Funds:
         return FundsState.SPENT if self.limit_usd < self.most_usd else FundsState.FULL
 
     def granted(self, asked_usd: float) -> float:
-        """Returns what is added when somebody asks for this much: enough to go on, within the operator's most."""
+        """Return what is added if somebody asks for this much: enough to go on, within the operator's most."""
         behind = max(self.counted_usd - self.limit_usd, 0.0)
         more = asked_usd if asked_usd > behind else behind + asked_usd
         return max(min(more, self.most_usd - self.limit_usd), 0.0)
@@ -95,7 +92,7 @@ class Funds:
 
 
 def of(account: BudgetAccount, terms: BudgetTerms) -> Funds:
-    """An account and a repository only narrow it; what people have added comes on top, up to the operator's most."""
+    """Apply the terms: an account and a repository only narrow the budget; what people added comes on top."""
     base = terms.budget_usd if account.budget_usd is None else min(account.budget_usd, terms.budget_usd)
     limit = min(base + account.added_usd, terms.most_usd)
     return Funds(account.spent_usd, account.reserved_usd, limit, terms.most_usd, account.unconfirmed_usd)

@@ -1,9 +1,8 @@
-"""Encrypts what is stored: AES-256-GCM under a ring of keys, bound to the place where the ciphertext stands. Pure."""
+"""Encrypt what is stored: AES-256-GCM under a ring of keys, bound to the place of the ciphertext. Pure."""
 
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import os
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ ID_LETTERS = 8
 
 @dataclass(frozen=True)
 class SecretPlace:
-    """Where a ciphertext belongs: moved anywhere else it does not decrypt."""
+    """The place of a ciphertext: moved anywhere else it does not decrypt."""
 
     table: str
     column: str
@@ -38,10 +37,10 @@ class SecretPlace:
 
 
 class KeyRing:
-    """Newest first: what is encrypted is encrypted with the first, what is read may be of any."""
+    """Keys, newest first: the first encrypts, all decrypt."""
 
     def __init__(self, keys: Sequence[Secret]) -> None:
-        """Each the base64 of 32 bytes, as `settings` has checked."""
+        """Take the base64 of 32 bytes for each, as `settings` has checked."""
         raw = [base64.b64decode(key.reveal()) for key in keys]
         self._keys = {_id(key): key for key in raw}
         self.newest = _id(raw[0])
@@ -54,7 +53,7 @@ class KeyRing:
         return frozenset(self._keys)
 
     def seal(self, value: str, place: SecretPlace, *, under: str | None = None) -> str:
-        """`v1.KEY.BASE64`; two of the same value differ."""
+        """Return `v1.KEY.BASE64`; it differs each time."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         chosen = under or self.newest
@@ -66,34 +65,25 @@ class KeyRing:
         return f"{VERSION}.{chosen}.{base64.urlsafe_b64encode(nonce + sealed).decode()}"
 
     def open(self, ciphertext: str, place: SecretPlace) -> Secret:
-        """Raises VaultError for a key that is not in the ring, another place, or a changed text."""
+        """Raise VaultError for a key that is not in the ring, another place, or a changed text."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        key, raw = self._keys.get(key_id(ciphertext)), _raw(ciphertext)
+        key = self._keys.get(key_id(ciphertext))
         if key is None:
             raise VaultError(f"{place} is encrypted with a key that FORGEHAND_SECRET_KEY does not hold.")
         try:
+            raw = base64.b64decode(ciphertext.rpartition(".")[2], altchars=b"-_", validate=True)
             return Secret(AESGCM(key).decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], place.bound()).decode())
-        except (InvalidTag, ValueError):
-            raise VaultError(
-                f"What is stored as {place} was changed or moved, and cannot be read. Set it anew."
-            ) from None
+        except (InvalidTag, ValueError):  # bad base64 is a ValueError
+            raise VaultError(f"The stored {place} was changed or moved, and cannot be read. Set it again.") from None
 
 
 def key_id(ciphertext: str) -> str:
-    """Names the key it was encrypted with; empty for what is no ciphertext of ours."""
+    """Name the key it was encrypted with; empty for what is no ciphertext of ours."""
     version, _, rest = ciphertext.partition(".")
     return rest.partition(".")[0] if version == VERSION else ""
 
 
 def _id(key: bytes) -> str:
     return hashlib.sha256(b"forgehand key id|" + key).hexdigest()[:ID_LETTERS]
-
-
-def _raw(ciphertext: str) -> bytes:
-    try:
-        raw = base64.b64decode(ciphertext.rpartition(".")[2], altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        return b""
-    return raw

@@ -1,11 +1,11 @@
-"""The GitHub App's own id, key and secrets as they are stored, and how they stand in for settings."""
+"""The GitHub App's id, key and secrets as they are stored, and how they stand in for settings."""
 
 from __future__ import annotations
 
 import base64
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import msgspec
 
@@ -18,9 +18,10 @@ from bot.vault import APP, Vault, place
 
 _LABEL = re.compile(r"-----BEGIN ((?:RSA )?PRIVATE KEY)-----(.*?)-----END \1-----", re.DOTALL)
 _PROOF = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_SECRETS = ("private_key", "webhook_secret", "client_secret")
 LINE = 64
 POLL_SECONDS = "5"
-"""Where GitHub's log is read instead of being called."""
+"""The period if we read GitHub's log because it cannot call us."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,9 @@ class Registered:
     client_secret: Secret
     github_url: str
     public_url: str = ""
-    """Empty where GitHub's log is read instead of being called."""
+    """Empty if GitHub's log is read instead."""
     page_url: str = ""
-    """Of the App at GitHub."""
+    """The App's page at GitHub."""
 
     def settings(self) -> dict[str, str]:
         named = {
@@ -66,23 +67,14 @@ class _Stored(msgspec.Struct):
 
 
 async def save(vault: Vault, app: Registered) -> None:
-    """Stores them as one secret: a key without its id would be of no use."""
-    stored = _Stored(
-        app.app_id,
-        app.slug,
-        app.private_key.reveal(),
-        app.webhook_secret.reveal(),
-        app.client_id,
-        app.client_secret.reveal(),
-        app.github_url,
-        app.public_url,
-        app.page_url,
-    )
+    """Store them as one secret: a key is of no use without its id."""
+    values = {one.name: getattr(app, one.name) for one in fields(app)}
+    stored = {name: value.reveal() if isinstance(value, Secret) else value for name, value in values.items()}
     await vault.put(APP, OPERATOR, Secret(base64.b64encode(msgspec.json.encode(stored)).decode()))
 
 
 def peek(where: Address, ring: KeyRing) -> Registered | None:
-    """Reads a file that nobody has opened yet: the settings are needed before that. Blocking."""
+    """Read a database before the store opens it: the settings are needed first. Blocking."""
     for row in accounts.peek_credential(where):
         if (row.name, row.installation) == (APP, OPERATOR):
             return _read(ring.open(row.ciphertext, place(APP, OPERATOR)))
@@ -102,21 +94,12 @@ def _read(found: Secret) -> Registered:
         stored = msgspec.json.decode(base64.b64decode(found.reveal()), type=_Stored)
     except (ValueError, msgspec.MsgspecError):
         raise VaultError("The stored GitHub App cannot be read: run `forgehand setup` again.") from None
-    return Registered(
-        stored.app_id,
-        stored.slug,
-        Secret(stored.private_key),
-        Secret(stored.webhook_secret),
-        stored.client_id,
-        Secret(stored.client_secret),
-        stored.github_url,
-        stored.public_url,
-        stored.page_url,
-    )
+    secrets = {name: Secret(getattr(stored, name)) for name in _SECRETS}
+    return Registered(**msgspec.structs.asdict(stored) | secrets)
 
 
 def under(values: Mapping[str, str], app: Registered | None) -> dict[str, str]:
-    """Lets what is set win; of another App than the stored one it takes nothing."""
+    """Complete the settings from the stored App, unless they name another App; what is set wins."""
     given = {name for name, value in values.items() if value.strip()}
     if app is None or values.get("FORGEHAND_APP_ID", "").strip() not in ("", str(app.app_id)):
         return dict(values)
@@ -125,7 +108,7 @@ def under(values: Mapping[str, str], app: Registered | None) -> dict[str, str]:
 
 
 def pem(text: str) -> Secret:
-    """A private key as people paste it: other line ends, one line, quotes, blanks around it."""
+    """Read a private key as people paste it: other line ends, one line, quotes, blanks around it."""
     found = _LABEL.search(text.replace("\\r", "").replace("\\n", "\n"))
     body = re.sub(r"\s+", "", found[2]) if found else ""
     if found is None or not _PROOF.fullmatch(body):

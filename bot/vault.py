@@ -17,12 +17,12 @@ from bot.store.base import Database, Store
 API_KEY = "ANTHROPIC_API_KEY"
 OAUTH_TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 - the name of one
 NAMES = (API_KEY, OAUTH_TOKEN)
-"""Of the model's credentials."""
+"""The names of the model's credentials."""
 TERMS = (
     "Anthropic means a subscription's token for its buyer's own, ordinary use of Anthropic's applications, and asks "
     "for an API key where work is done for others: https://code.claude.com/docs/en/legal-and-compliance"
 )
-"""To be said where somebody chooses the token."""
+"""People read this when they choose the token."""
 APP = "FORGEHAND_APP"
 """The GitHub App, as `registration` packs it."""
 CHECK = "_check"
@@ -31,23 +31,23 @@ CHECK_VALUE = "forgehand"
 BATCH = 20
 LONGEST = 4096
 LONGEST_APP = 16_384
-"""With the largest of private keys in it."""
+"""Enough for the largest private key."""
 
 
 @dataclass(frozen=True)
 class SecretEntry:
-    """A stored secret as it may be shown."""
+    """A stored secret, without its value."""
 
     name: str
     installation: InstallationId
     updated_at: float
     fingerprint: str | None
-    """None: it cannot be read."""
+    """None if it cannot be read."""
     key_id: str
 
 
 class Vault:
-    """`prepare` it once; `verify` has looked at the file before."""
+    """Call `prepare` once; `verify` has looked at the file before."""
 
     def __init__(self, store: Store, ring: KeyRing, on_secret: Callable[[str], None] = lambda _: None) -> None:
         self._store = store
@@ -55,19 +55,18 @@ class Vault:
         self._on_secret = on_secret
 
     async def prepare(self) -> None:
-        """The check value under our newest key: from now on it is known that the service has that one."""
+        """Store the check value under our newest key, which shows from now on that the service has that key."""
         require(self._ring, await accounts.every_credential(self._store))
         if not await self.knows_newest():
-            await accounts.put_credential(
-                self._store, CHECK, OPERATOR, self._ring.seal(CHECK_VALUE, place(CHECK, OPERATOR))
-            )
+            sealed = self._ring.seal(CHECK_VALUE, place(CHECK, OPERATOR))
+            await accounts.put_credential(self._store, CHECK, OPERATOR, sealed)
 
     async def knows_newest(self) -> bool:
         check = await accounts.credential_of(self._store, CHECK, OPERATOR)
         return check is not None and key_id(check.ciphertext) == self._ring.newest
 
     async def put(self, name: str, installation: InstallationId, value: Secret) -> None:
-        """Stores it under the key of the check value: a running service may not have a newer one yet."""
+        """Store it under the key of the check value: a running service may not have a newer one yet."""
         checked = require_storable(name, value)
         self.hide(Secret(checked))
         check = await accounts.credential_of(self._store, CHECK, OPERATOR)
@@ -76,20 +75,19 @@ class Vault:
         await accounts.put_credential(self._store, name, installation, sealed)
 
     def hide(self, *values: Secret) -> None:
-        """Hides from now on in log lines what came from a person or GitHub and is not stored as it is."""
+        """Hide from now on in log lines what came from a person or GitHub and is not stored as it is."""
         for value in values:
             self._on_secret(value.reveal())
 
     async def get(self, name: str, installation: InstallationId) -> Secret | None:
-        """Raises VaultError for one that is there and cannot be read."""
+        """Raise VaultError if it is there and cannot be read."""
         row = await accounts.credential_of(self._store, name, installation)
         return self.read(row) if row else None
 
     async def around(self, installation: InstallationId) -> dict[tuple[str, InstallationId], Sealed]:
-        """Returns what is stored for the installation and for the operator, unread."""
-        return {
-            (row.name, row.installation): row for row in await accounts.credentials_around(self._store, installation)
-        }
+        """Return what is stored for the installation and for the operator, unread."""
+        rows = await accounts.credentials_around(self._store, installation)
+        return {(row.name, row.installation): row for row in rows}
 
     def read(self, row: Sealed) -> Secret:
         value = self._ring.open(row.ciphertext, place(row.name, row.installation))
@@ -97,11 +95,19 @@ class Vault:
         return value
 
     async def entries(self) -> list[SecretEntry]:
-        return [self._entry(row) for row in await accounts.every_credential(self._store) if row.name != CHECK]
+        found = []
+        for row in await accounts.every_credential(self._store):
+            if row.name != CHECK:
+                try:
+                    shown: str | None = fingerprint(self.read(row))
+                except VaultError:
+                    shown = None
+                found.append(SecretEntry(row.name, row.installation, row.updated_at, shown, key_id(row.ciphertext)))
+        return found
 
     async def rotate(self) -> int:
-        """How many secrets are under the newest key now that were not. Stopped anywhere, all can be read with the ring
-        as it is; called again, it goes on."""
+        """Encrypt all secrets with the newest key; return how many had another. Stopped anywhere, all can be read with
+        the ring as it is; called again, it goes on."""
         total = 0
         while count := await self._store.write(self._rotate_some):
             total += count
@@ -111,21 +117,13 @@ class Vault:
         old = [row for row in accounts.credentials_of(db) if key_id(row.ciphertext) != self._ring.newest]
         for row in old[:BATCH]:
             where = place(row.name, row.installation)
-            accounts.replace_credential(
-                db, row, self._ring.seal(self._ring.open(row.ciphertext, where).reveal(), where)
-            )
+            value = self._ring.open(row.ciphertext, where).reveal()
+            accounts.replace_credential(db, row, self._ring.seal(value, where))
         return len(old[:BATCH])
-
-    def _entry(self, row: Sealed) -> SecretEntry:
-        try:
-            shown: str | None = fingerprint(self.read(row))
-        except VaultError:
-            shown = None
-        return SecretEntry(row.name, row.installation, row.updated_at, shown, key_id(row.ciphertext))
 
 
 def verify(where: Address, ring: KeyRing) -> None:
-    """Before the store is opened, which may change it: raises a SettingsError when the keys are not those of the file.
+    """Raise SettingsError if the keys are not those of the database, before the store opens and perhaps changes it.
     Blocking."""
     require(ring, accounts.peek_credential(where))
 
@@ -139,24 +137,20 @@ def require(ring: KeyRing, rows: Sequence[Sealed]) -> None:
             f"set is {' and '.join(sorted(ring.ids))}). Put the former key back, behind the new one and joined by a "
             "comma while rotating. If it is lost, `forgehand keys remove --all` forgets what was encrypted with it."
         )
-    for row in rows:
-        if row.name == CHECK and row.installation == OPERATOR:
-            _require_check(ring, row)
-
-
-def _require_check(ring: KeyRing, row: Sealed) -> None:
     try:
-        ring.open(row.ciphertext, place(CHECK, OPERATOR))
+        for row in rows:
+            if row.name == CHECK and row.installation == OPERATOR:
+                ring.open(row.ciphertext, place(CHECK, OPERATOR))
     except VaultError:
         raise SettingsError(
-            "The check value of the stored secrets cannot be read with FORGEHAND_SECRET_KEY, although the key is the "
-            "right one: the data directory was damaged. Restore a backup, or start over with `forgehand keys remove "
+            "The check value of the stored secrets cannot be read with FORGEHAND_SECRET_KEY, although that is the "
+            "right key: the data directory was damaged. Restore a backup, or start over with `forgehand keys remove "
             "--all`."
         ) from None
 
 
 def fingerprint(value: Secret) -> str:
-    """Tells two values apart without showing them."""
+    """Tell two values apart without showing them."""
     return hashlib.sha256(value.reveal().encode()).hexdigest()[:12]
 
 
@@ -165,7 +159,7 @@ def place(name: str, installation: InstallationId) -> SecretPlace:
 
 
 def require_storable(name: str, value: Secret) -> str:
-    """Refuses what may not be stored; it names the mistake, not the value."""
+    """Refuse what may not be stored; the error names the mistake, not the value."""
     text = value.reveal().strip()
     if name not in (*NAMES, APP):
         raise VaultError(f"There is no secret of that name; known are {' and '.join(NAMES)}.")

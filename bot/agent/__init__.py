@@ -1,1 +1,1 @@
-"""What the agent is given to read, and how its answers are read; pure."""
+"""The agent's prompts, and how its answers are read; pure."""

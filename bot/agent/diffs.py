@@ -1,4 +1,4 @@
-"""Reads a diff as text, hunk by hunk, and turns a change into suggestions at lines of another diff; pure."""
+"""Read a diff as text, hunk by hunk, and turn a change into suggestions at lines of another diff; pure."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 _NAMES = ("--- ", "+++ ", "rename from ", "rename to ", "copy from ", "copy to ")
+_NO_TEXT = ("new file", "deleted file", "old mode", "rename", "copy", "similarity", "GIT binary", "Binary files")
+_OLD_LINES = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? ")
+MOST_SUGGESTIONS = 30
+"""Nobody clicks through more, one by one."""
 
 
 @dataclass(frozen=True)
 class FileDiff:
-    """One file's part."""
-
     text: str
     names: tuple[str, ...]
-    """Old and new; both are the same unless it was renamed."""
+    """Old and new name; only one unless it was renamed."""
     path: str | None
-    """In the new version; None where it was deleted."""
+    """The path in the new version; None if it was deleted."""
     hunks: tuple[tuple[int, int], ...]
-    """First and last line of each, in the new version."""
+    """The first and last line of each hunk, in the new version."""
 
     def shows(self, first: int, last: int) -> bool:
-        """Tells whether all of these lines stand in one hunk: only there can they be commented on together."""
+        """Decide whether one hunk has all of these lines: only then can they be commented on together."""
         return any(start <= first <= last <= end for start, end in self.hunks)
 
     def shown_of(self, first: int, last: int) -> tuple[int, int] | None:
-        """Those of these lines that stand in one hunk: in the one that shows the last, else in the first that shows
-        any."""
+        """Return those of these lines that stand in one hunk: the one with the last line, else the first with any."""
         shown = [(max(first, start), min(last, end)) for start, end in self.hunks]
         found = [(start, end) for start, end in shown if start <= end]
         return next((one for one in found if one[1] == last), found[0] if found else None)
@@ -45,7 +46,7 @@ def of_file(path: str, patch: str) -> FileDiff:
 
 
 def _split(patch: str) -> Iterator[list[str]]:
-    """Divides by file. A line inside a hunk never begins another one, whatever stands in it."""
+    """Divide by file. A line inside a hunk never begins another file, whatever stands in it."""
     part: list[str] = []
     old = new = 0
     for line in patch.split("\n"):
@@ -70,8 +71,11 @@ def _file(lines: list[str]) -> FileDiff:
     for line in lines[1:head]:
         if (sign := next((one for one in _NAMES if line.startswith(one)), None)) is None:
             continue
-        found = _name(line.removeprefix(sign), prefixed=sign in ("--- ", "+++ "))
-        names += [found] if found is not None else []
+        name = line.removeprefix(sign).rstrip("\t")
+        found = None if name == "/dev/null" else _unquoted(name)
+        if found is not None:
+            found = found[2:] if sign in ("--- ", "+++ ") else found
+            names.append(found)
         path = found if sign in ("+++ ", "rename to ", "copy to ") else path
     names = names or _from_head(lines[0])
     return FileDiff("\n".join(lines), tuple(dict.fromkeys(names)), path, tuple(_hunks(lines[head:])))
@@ -88,16 +92,8 @@ def _hunks(lines: list[str]) -> Iterator[tuple[int, int]]:
                 yield first, first + new - 1
 
 
-def _name(text: str, *, prefixed: bool) -> str | None:
-    text = text.rstrip("\t")
-    if text == "/dev/null":
-        return None
-    name = _unquoted(text)
-    return name[2:] if prefixed else name
-
-
 def _from_head(line: str) -> list[str]:
-    """Reads the name of a file without hunks, which stands there twice."""
+    """Read the name of a file without hunks, which stands there twice."""
     rest = line.removeprefix("diff --git ")
     if rest.startswith('"'):
         return [_unquoted(rest[: rest.find('" ') + 1])[2:]]
@@ -117,15 +113,9 @@ def _letter(match: re.Match[bytes]) -> bytes:
     return bytes([int(code, 8) & 0xFF]) if len(code) == 3 else _LETTERS.get(code, code)
 
 
-MOST_SUGGESTIONS = 30
-"""More is nothing to click through, one by one."""
-_OLD_LINES = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? ")
-_NO_TEXT = ("new file", "deleted file", "old mode", "rename", "copy", "similarity", "GIT binary", "Binary files")
-
-
 @dataclass(frozen=True)
 class Suggested:
-    """Lines that take the place of others, first to last, of the version that both diffs are about."""
+    """Lines that replace lines `first` to `last` of the version that both diffs are about."""
 
     path: str
     first: int
@@ -139,7 +129,7 @@ class Suggested:
 
 @dataclass
 class _Run:
-    """Neighbouring lines that are changed, with a line that stays beside them."""
+    """Neighbouring changed lines, with an unchanged line beside them."""
 
     first: int
     old: int = 0
@@ -149,7 +139,7 @@ class _Run:
 
 
 def suggestions_for(patch: str, shown: Mapping[str, FileDiff]) -> tuple[list[Suggested], int]:
-    """Returns those that fit on lines which `shown` shows, and the number of all changes."""
+    """Return the changes that fit on lines which `shown` shows, and the number of all changes."""
     found: list[Suggested] = []
     many = 0
     for part in parse(patch):
@@ -162,7 +152,7 @@ def suggestions_for(patch: str, shown: Mapping[str, FileDiff]) -> tuple[list[Sug
 
 
 def _changes(part: FileDiff) -> Iterator[Suggested | None]:
-    """None for what cannot be told at lines of a file that stays."""
+    """Yield each change, or None if no lines of a remaining file can express it."""
     lines = part.text.split("\n")
     head = next((at for at, line in enumerate(lines) if line.startswith("@@ ")), len(lines))
     if part.path is None or any(line.startswith(_NO_TEXT) for line in lines[:head]):
@@ -184,7 +174,7 @@ def _changes(part: FileDiff) -> Iterator[Suggested | None]:
 
 
 def _runs(lines: Sequence[str]) -> Iterator[_Run | None]:
-    """None for one at the end of a file that has no newline there: a suggestion cannot tell that."""
+    """Yield each run, or None at the end of a file without a newline: a suggestion cannot express that."""
     run: _Run | None = None
     at, before, whole = 1, None, True
     for line in [*lines, ""]:
@@ -207,7 +197,7 @@ def _runs(lines: Sequence[str]) -> Iterator[_Run | None]:
 
 
 def _suggested(path: str, run: _Run | None) -> Suggested | None:
-    """Lets an insertion take the place of its neighbour and of itself."""
+    """Turn a run into a suggestion: an insertion replaces its neighbour by itself and the neighbour."""
     if run is None or any("\r" in line for line in run.new):
         return None
     if run.old:

@@ -1,4 +1,4 @@
-"""Knows what a reviewing agent hands over: the schema that it is held to, and how its answer is read."""
+"""The answer of a reviewing agent: its schema, and how it is read."""
 
 from __future__ import annotations
 
@@ -29,17 +29,14 @@ SCHEMA: dict[str, Any] = {
                 "required": ["path", "line", "severity", "confidence", "body"],
                 "properties": {
                     "path": {**_STRING, "description": "from the root of the repository"},
-                    "line": {
-                        **_LINE,
-                        "description": "the (last) line that it is about, in the new version of the file",
-                    },
-                    "start_line": {**_LINE, "description": "the first line, where it is about several"},
+                    "line": {**_LINE, "description": "the (last) line that it is about, in the new version"},
+                    "start_line": {**_LINE, "description": "the first line, if it is about several"},
                     "severity": {**_STRING, "description": "critical, major, minor or nit"},
                     "confidence": {"type": ["number", "string"], "description": "from 0 to 1"},
                     "body": {**_STRING, "description": "what is wrong, why it matters, what would be right"},
                     "suggestion": {
                         **_STRING,
-                        "description": "takes the place of the lines start_line to line, whole and with their indent",
+                        "description": "replaces the whole lines start_line to line, indent included",
                     },
                 },
             },
@@ -47,11 +44,11 @@ SCHEMA: dict[str, Any] = {
         "resolved": {
             "type": "array",
             "items": _STRING,
-            "description": "the names of earlier findings of yours that the pull request has mended since",
+            "description": "the names of earlier findings of yours that the pull request has fixed since",
         },
     },
 }
-"""What others may rely on; lenient, since an answer that is refused for a word is paid for twice."""
+"""Others may rely on it. It is lenient: a refused answer is paid for twice."""
 
 
 class ReviewVerdict(StrEnum):
@@ -60,9 +57,18 @@ class ReviewVerdict(StrEnum):
     APPROVE = "approve"
 
 
+_VERDICTS = {
+    **dict.fromkeys(
+        ("request_changes", "changes_requested", "requested_changes", "reject"), ReviewVerdict.REQUEST_CHANGES
+    ),
+    **dict.fromkeys(("approve", "approved"), ReviewVerdict.APPROVE),
+}
+_CONFIDENCES = {"low": 0.3, "medium": 0.6, "high": 0.9}
+
+
 @dataclass(frozen=True)
 class ReviewFinding:
-    """Something that was found, at lines of the new version of a file."""
+    """A finding at lines of the new version of a file."""
 
     path: str
     line: int
@@ -70,7 +76,7 @@ class ReviewFinding:
     start_line: int | None = None
     severity: str = ""
     confidence: float | None = None
-    """From 0 to 1."""
+    """0 to 1."""
     suggestion: str | None = None
 
     @property
@@ -88,15 +94,15 @@ class ReviewReport:
 
 
 def read(document: dict[str, Any] | None) -> ReviewReport | None:
-    """None for what is no review at all; a single comment that cannot be understood costs none of the others."""
+    """Read a review, or None; a comment that cannot be understood does not affect the others."""
     if document is None or not isinstance(document.get("summary"), str):
         return None
-    raw = document.get("comments")
+    raw, said = document.get("comments"), str(document.get("verdict"))
     listed = raw if isinstance(raw, list) else []
     found = [one for one in map(_finding, listed[:MOST]) if one is not None]
     resolved = document.get("resolved")
     return ReviewReport(
-        verdict=_verdict(document.get("verdict")),
+        verdict=_VERDICTS.get(re.sub(r"[^a-z]+", "_", said.lower()).strip("_"), ReviewVerdict.COMMENT),
         summary=document["summary"].strip()[:MAX_SUMMARY],
         comments=tuple(dict.fromkeys(found)),
         resolved=tuple(one for one in resolved[:MOST] if isinstance(one, str)) if isinstance(resolved, list) else (),
@@ -110,13 +116,6 @@ def dump(review: ReviewReport) -> dict[str, Any]:
 
 def load(document: dict[str, Any]) -> ReviewReport:
     return msgspec.convert(document, ReviewReport)
-
-
-def _verdict(value: Any) -> ReviewVerdict:
-    word = re.sub(r"[^a-z]+", "_", str(value).lower()).strip("_")
-    if word in ("request_changes", "changes_requested", "requested_changes", "reject"):
-        return ReviewVerdict.REQUEST_CHANGES
-    return ReviewVerdict.APPROVE if word in ("approve", "approved") else ReviewVerdict.COMMENT
 
 
 def _finding(raw: Any) -> ReviewFinding | None:
@@ -141,13 +140,10 @@ def _is_line(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10_000_000
 
 
-_WORDS = {"low": 0.3, "medium": 0.6, "high": 0.9}
-
-
 def _confidence(value: Any) -> float | None:
-    """A share, or a percentage, or one of the words that stand for one."""
+    """Read a share, a percentage, or one of the words for them."""
     if isinstance(value, str):
-        value = _WORDS.get(value.strip().lower(), value)
+        value = _CONFIDENCES.get(value.strip().lower(), value)
     try:
         share = float(str(value).rstrip("% "))
     except ValueError:

@@ -112,7 +112,7 @@ class CheckBoard:
             try:
                 pause = max(pause, await self._one(check))
             except Exception:  # a bug, or the store's: the other check runs must not wait for it
-                log.exception("a check run cannot be told", extra={"turn": check.key.workflow_id})
+                log.exception("a check run could not be updated", extra={"turn": check.key.workflow_id})
                 pause = max(pause, PAUSE_SECONDS)
         await asyncio.sleep(pause)
 
@@ -124,7 +124,7 @@ class CheckBoard:
             log.warning("a check run waits", extra={"turn": check.key.workflow_id, "error": str(error)})
             return error.retry_after or PAUSE_SECONDS
         except BotError as error:  # for example a missing permission: the review itself goes on
-            log.warning("a check run cannot be told", extra={"turn": check.key.workflow_id, "error": str(error)})
+            log.warning("a check run could not be updated", extra={"turn": check.key.workflow_id, "error": str(error)})
             await ci.check_refused(self._store, check)
             return PAUSE_SECONDS
         await ci.check_told(self._store, check)

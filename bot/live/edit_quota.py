@@ -149,7 +149,6 @@ class EditQuotas:
         self._changing: defaultdict[InstallationId, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def note(self, installation: InstallationId) -> None:
-        """Note that something was made: a comment, a pull request, an answer."""
         self._noted[installation] += 1
 
     async def look(self, installation: InstallationId) -> EditQuota:
@@ -286,7 +285,6 @@ class DueList:
         self._last_began = self._clock()
 
     def put_back(self, key: TurnKey, entry: Due) -> None:
-        """Try again later, and later each time."""
         known = self._entries.setdefault(key, entry)
         self._since.setdefault(key, self._clock())
         known.weight = max(known.weight, entry.weight)

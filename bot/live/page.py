@@ -28,8 +28,6 @@ from bot.words import endings, on_forks
 
 @dataclass(frozen=True)
 class QueuePlace:
-    """The place of a turn in the line."""
-
     number: int
     """From 1."""
     running: int
@@ -64,7 +62,7 @@ class TurnView:
     paused: bool = False
     """The operator lets nothing new begin."""
     asks: Sequence[Approval] = ()
-    """What waits for an answer."""
+    """Open questions."""
     asked: Sequence[Approval] = ()
     """All that people were asked, answered or not."""
     sample: Sample | None = None
@@ -90,8 +88,6 @@ class TurnView:
 
 @dataclass(frozen=True)
 class Rendered:
-    """The text of the comment, and what its writer must know."""
-
     body: str
     still: str
     """A digest that neither the passing of time changes nor what the machine uses."""

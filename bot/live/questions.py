@@ -128,7 +128,6 @@ def newly(before: str, after: str) -> bool:
 
 
 def _ticked(body: str) -> Counter[str]:
-    """Count the words beside each ticked box."""
     body = _LINE_END.sub("\n", body)
     prose = _prose(body) if "- [" in body else set()
     found = (_TICKED.fullmatch(line) for at, line in enumerate(body.split("\n")) if at in prose)

@@ -209,7 +209,7 @@ def checks(view: TurnView) -> str:
     if not view.verified or turn.state is not TurnState.RUNNING:
         return ""
     if turn.step in (Step.WORK, Step.COLLECT) and turn.mending is not None:
-        return f"{verified(view)}\n\n**The agent was given this output, once, and is fixing it.**"
+        return f"{verified(view)}\n\n**The agent got this output and is fixing it.**"
     return verified(view) if turn.step is Step.VERIFY else ""
 
 

@@ -77,7 +77,7 @@ class LiveState:
     """The last things that it said and did, with their times."""
     pulse_at: float | None = None
     heard: list[tuple[str, str]] = field(default_factory=list)
-    """Who spoke to the agent while it worked, and in which words."""
+    """Words that people sent to the agent while it worked, each with its author."""
 
     def copy(self) -> LiveState:
         return replace(

@@ -96,12 +96,8 @@ class Outbound:
         at, text = self._app.installation(thread.installation), await self._marked(body, marker)
         me = (await self._app.identity()).bot_id
 
-        async def find() -> int | None:
-            return await at.find_review_reply(thread.repo, thread.number, marker, me)
-
-        async def make() -> int:
-            return await writes.reply_to_review_comment(at, thread.repo, thread.number, comment_id, text)
-
+        find = partial(at.find_review_reply, thread.repo, thread.number, marker, me)
+        make = partial(writes.reply_to_review_comment, at, thread.repo, thread.number, comment_id, text)
         return await self._find_or_make(thread, find, make)
 
     async def edit_comment(self, thread: Thread, comment_id: int, body: str) -> None:
@@ -132,9 +128,6 @@ class Outbound:
             "draft": draft,
         }
 
-        async def find() -> Pull | None:
-            return await at.pull_by_head(thread.repo, head)
-
         async def make() -> Pull:
             try:
                 return await writes.create_pull(at, thread.repo, fields)
@@ -143,7 +136,7 @@ class Outbound:
                     raise
             return await writes.create_pull(at, thread.repo, fields | {"draft": False})
 
-        return await self._find_or_make(thread, find, make)
+        return await self._find_or_make(thread, partial(at.pull_by_head, thread.repo, head), make)
 
     async def make_ready(self, thread: Thread, pull: Pull) -> None:
         async with self._changing(thread) as at:
@@ -166,12 +159,8 @@ class Outbound:
         comments = [replace(one, body=await self._clean(TextKind.COMMENT, one.body)) for one in draft.comments]
         clean = replace(draft, body=await self._marked(draft.body, marker), comments=tuple(comments))
 
-        async def find() -> int | None:
-            return await reviews.find(at, thread.repo, thread.number, marker, me)
-
-        async def make() -> int:
-            return await writes.create_review(at, thread.repo, thread.number, clean)
-
+        find = partial(reviews.find, at, thread.repo, thread.number, marker, me)
+        make = partial(writes.create_review, at, thread.repo, thread.number, clean)
         return await self._find_or_make(thread, find, make)
 
     async def dismiss(self, thread: Thread, review_id: int, message: str) -> None:

@@ -170,7 +170,7 @@ def whole_plain(text: str, closes: int | None = None) -> str:
 
 
 def _markdown(text: str, change: Change, escape: Change, apart: Change = str) -> str:
-    """Change the prose and leave code as it is; if the two cannot be told apart, change everything."""
+    """Change the prose and leave code as it is; if it is unsure which is which, change everything."""
     try:
         changed = _outside_code(text, change, escape)
         leaves = prose.blocks(changed)

@@ -98,10 +98,9 @@ class DecodedView:
 
 
 def views(text: str) -> list[DecodedView]:
-    """As written; escapes decoded; and all of it without white space, as wrapped base64 or hex is read.
-
-    Each kind of escape also by itself: a value may hold what looks like one of another kind, which stays as it is. By
-    `SPLIT` and entities texts are made harmless, inside of a value too."""
+    """Return the text as written, with escapes decoded, and each of these without white space, as wrapped base64 or hex
+    is read. Each kind of escape is also decoded by itself: a value may hold what looks like an escape of another kind.
+    `SPLIT` and entities make texts harmless, inside of a value too."""
     split = "<" if SPLIT in text else ""
     kinds = [leads for leads in ("%", "\\", f"&{split}", split) if leads and leads[0] in text]
     decoded = (_decoded(text, leads) for leads in dict.fromkeys(("".join(dict.fromkeys("".join(kinds))), *kinds)))
@@ -239,8 +238,8 @@ def _without(text: str, spans: Iterable[Span]) -> str:
 
 
 class Stream:
-    """Redacts text that comes in pieces. What could still become a secret is held back, so that any way of cutting
-    a text gives what `redact` gives for the whole (words longer than `LONGEST_WORD` apart)."""
+    """Redacts text that comes in pieces. It holds back whatever could still become a secret, so that any way of cutting
+    a text gives what `redact` gives for the whole, except words longer than `LONGEST_WORD`."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor

@@ -20,6 +20,12 @@ PLACES = tuple(
 )
 """The places where GitHub looks for a template, whatever the case of the letters."""
 MAX_TEMPLATE = 20_000
+MAX_SUBJECT = 72
+MAX_TITLE = 120
+MAX_MESSAGE = 4_000
+MAX_ASKED = 2_000
+MAX_DONE = 12_000
+MAX_FILES = 50
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _ASKS = {
@@ -54,7 +60,6 @@ class Filled:
 
 
 def find_template(paths: tuple[str, ...]) -> str | None:
-    """Find the one that GitHub would offer."""
     known = {path.lower(): path for path in reversed(paths)}
     return next((known[place] for place in PLACES if place in known), None)
 
@@ -65,12 +70,11 @@ def fill_template(template: str, ours: dict[str, str]) -> Filled:
     # A comment is read only by the template's authors: in our hands it would become text.
     sections = _sections(_COMMENT.sub("", _FRONT_MATTER.sub("", text)))
     taken: dict[str, _Section] = {}
+    free = [section for section in sections if not _NOT_OURS.search(section.heading)]
     for what, asks in _ASKS.items():
-        for section in sections:
-            is_free = all(section is not one for one in taken.values())
-            if is_free and asks.search(section.heading) and not _NOT_OURS.search(section.heading):
-                taken[what] = section
-                break
+        if (section := next((one for one in free if asks.search(one.heading)), None)) is not None:
+            taken[what] = section
+            free = [one for one in free if one is not section]
     said = {id(section): ours[what] for what, section in taken.items()}
     links = _link(sections, None if "link" in taken else ours["link"])
     text = "\n\n".join(filter(None, (section.text(said.get(id(section), "")) for section in sections)))
@@ -91,9 +95,8 @@ def _link(sections: Sequence[_Section], link: str | None) -> frozenset[str]:
 
 def _sections(text: str) -> list[_Section]:
     leaves = scan(text)
-    headings = {
-        leaf.first for leaf in leaves if leaf.form is BlockForm.HEADING and leaf.within is None and leaf.mark[0] == "#"
-    }
+    titles = (leaf for leaf in leaves if leaf.form is BlockForm.HEADING and leaf.mark[0] == "#")
+    headings = {leaf.first for leaf in titles if leaf.within is None}
     found = [_Section()]
     for at, line in enumerate(text.split("\n")):
         if at in headings:
@@ -103,14 +106,6 @@ def _sections(text: str) -> list[_Section]:
     if leaves and leaves[-1].runs_on:  # else what follows the template would be code
         found[-1].lines.append(margin(leaves[-1].within) + leaves[-1].mark)
     return found
-
-
-MAX_SUBJECT = 72
-MAX_TITLE = 120
-MAX_MESSAGE = 4_000
-MAX_ASKED = 2_000
-MAX_DONE = 12_000
-MAX_FILES = 50
 
 
 class AskedTurn(Protocol):
@@ -144,7 +139,6 @@ class Spent(Protocol):
 
 
 Inert = Callable[[str], str]
-
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s+|[-*+>]\s+|\d+[.)]\s+|\*\*|__)+")
 _SKIP = re.compile(r"\[\s*(?:skip\s+(?:ci|actions)|(?:ci|no|actions)\s+skip|no\s+ci)\s*\]", re.IGNORECASE)
 _SKIP_TRAILER = re.compile(r"^([^\S\n]*)skip-checks(\s*):", re.IGNORECASE | re.MULTILINE)
@@ -212,8 +206,6 @@ def pull_title(turn: AskedTurn) -> str:
 
 @dataclass(frozen=True)
 class Extras:
-    """Further parts of a pull request's text."""
-
     report: Sequence[str] = ()
     """Notable changes, as markdown that cannot act."""
     template: str | None = None

@@ -242,7 +242,7 @@ def look_closely(
     changes: Sequence[Change], *, sensitive: Sequence[str] = (), let_go_by: str | None = None
 ) -> tuple[str, ...]:
     """Write markdown that cannot act. `let_go_by` allowed the workflow files."""
-    let_go = f"; {shown(let_go_by, 60)} has let this very commit go" if let_go_by else ""
+    let_go = f"; {shown(let_go_by, 60)} approved exactly this commit" if let_go_by else ""
     found = [
         *(
             (

@@ -33,7 +33,7 @@ class CheckPlace(StrEnum):
 
 @dataclass(frozen=True)
 class CheckedCommand:
-    """One command; `exit_code` is None if it was not run."""
+    """One command. Without an `exit_code` it did not run."""
 
     command: str
     exit_code: int | None
@@ -47,7 +47,6 @@ class CheckedCommand:
     base_exit_code: int | None = None
     """The same command without the work, if that was tried."""
     why_not: str = NO_TIME
-    """The reason if it was not run."""
     changed: Sequence[str] = ()
     """Files of the checkout that the command changed."""
 
@@ -84,7 +83,6 @@ def load(rows: Sequence[Mapping[str, Any]]) -> list[CheckedCommand]:
 
 
 def renamed(rows: Sequence[Mapping[str, Any]], commit: str, name: str) -> list[dict[str, Any]]:
-    """Give the commit the name that people know."""
     return [{**row, "sha": name} if row.get("sha") == commit else dict(row) for row in rows]
 
 
@@ -116,7 +114,7 @@ def words(
     if rest := checks[MOST_CHECKS:]:
         lines.append(f"- and {len(rest)} more, {sum(not one.passed for one in rest)} of them failed")
     place = f"Run {where(checks)}:" if any(one.was_run for one in checks) else NOT_RUN
-    again = ["Some failed at first: the agent got their output, once, to fix them."] if mended else []
+    again = ["Some failed at first: the agent got their output and one try to fix them."] if mended else []
     tails = [_tail(one, block) for one in checks if not one.passed and one.tail.strip()]
     return "\n\n".join([place, "\n".join(lines), *again, *tails[:MOST_TAILS]])
 
@@ -132,7 +130,7 @@ def _changed(one: CheckedCommand) -> str:
     if not one.changed:
         return ""
     files = named(one.changed, MOST_CHANGED)
-    return f"; **it changed** {files}, so what ran after it did not run on the commit as it is"
+    return f"; **it changed** {files}, so later checks did not run on the unchanged commit"
 
 
 def ending(one: CheckedCommand) -> str:

@@ -13,7 +13,7 @@ from bot.text.scanner import BlockForm, scan
 
 FORMULA = "[formula]"
 _CODE_OR_FORMULA = re.compile(
-    r"(?P<code>(?<![`$])`[^`\n]*+`(?!`))|\$\$[^$]*+\$\$|\$`[^`\n]*+`\$|\$(?!\s)[^$\n]*+(?<!\s)\$(?!\d)",
+    r"(?P<code>(?<![`$])`[^`\n]*+`(?!`))|\$\$[^$]*+\$\$|\$`[^`\n]*+`\$|\$(?!\s)[^$\n]*+(?<!\s)\$(?!\d)"
 )
 _HIDDEN_BY_FORMULA = re.compile(
     r"""\\(?: (?: [hv]?phantom | m?smash | (?:text|page)?color | (?:math)?[clr]lap | raise | lower | move(?:left|right)

@@ -51,7 +51,6 @@ def being_saved(ref: str) -> str:
 
 
 def asked_too_late(login: str) -> str:
-    """Tell somebody who asked to stop that the turn had already ended in another way."""
     return "" if login in _STOPPED_BY else f"{login} asked to stop, but the agent had already finished."
 
 
@@ -71,7 +70,7 @@ def session_spent(spent_usd: float, unconfirmed_usd: float, limit_usd: float) ->
 
 def environment_lost(*, saved: bool = False) -> str:
     words = "The environment disappeared while the agent was working in it."
-    return f"{words} Its work as of a few minutes before is saved." if saved else words
+    return f"{words} Its work up to a few minutes earlier is saved." if saved else words
 
 
 def memory_refused() -> str:
@@ -88,7 +87,7 @@ def goes_on_elsewhere() -> str:
 
 def checks_go_back(count: int) -> str:
     what = "A check" if count == 1 else f"{count} checks"
-    return f"{what} failed; the agent gets the output, once, to fix it."
+    return f"{what} failed; the agent gets the output and one try to fix it."
 
 
 def agent_killed() -> str:
@@ -108,7 +107,6 @@ def command_filled_the_disk(command: str) -> str:
 
 
 def no_more_subagents(most: int) -> str:
-    """Tell the agent."""
     return f"{NO_MORE_SUBAGENTS} It may start {most}. Do not try again: go on by yourself, with what you have."
 
 
@@ -122,7 +120,6 @@ def subagents_refused(refused: int, most: int, at_once: int) -> str:
 
 
 def agent_failed(reason: str, said: str) -> str:
-    """`said` is the last that its program printed."""
     known = {
         "max_turns": "The agent used up the number of steps it may take.",
         "api_error": "The model's provider kept answering with errors.",
@@ -182,7 +179,7 @@ def pull_closed(number: int) -> str:
 
 
 def head_gone(number: int) -> str:
-    return f"GitHub does not give out the commits of the pull request #{number} any more, so there is nothing to read."
+    return f"GitHub no longer has the commits of the pull request #{number}, so there is nothing to read."
 
 
 def moved_on() -> str:
@@ -217,7 +214,7 @@ def nothing_new(sha: str) -> str:
 
 
 def review_not_taken(words: str) -> str:
-    return f"GitHub did not take the review:\n\n{fenced(words)}"
+    return f"GitHub refused the review:\n\n{fenced(words)}"
 
 
 def closed_before_review(number: int, merged: bool) -> str:
@@ -247,7 +244,6 @@ UNREADABLE = "git cannot read it: a file or folder without permission, or a repo
 
 
 def left_out(paths: Iterable[tuple[str, str]]) -> str:
-    """List (path, why) pairs."""
     rows = [f"- {shown(path, 200)}: {why}" for path, why in paths]
     return "\n".join(["**Left behind in the environment**, because git cannot take it:", "", *rows]) if rows else ""
 

@@ -38,7 +38,6 @@ def late_yes(approval_id: str, asked: str, command: str) -> str:
 
 
 def answered_since(approval_id: str, state: str, by: str | None) -> str:
-    """Say what became of a question that the end of a turn showed."""
     if by is None:
         return f"**No longer open:** {shown(approval_id)} has expired, or something newer has taken its place."
     return f"**Answered:** {person(by)} {'said yes' if state == 'approved' else 'said no'} to {shown(approval_id)}."
@@ -125,5 +124,4 @@ def push_expired(approval_id: str, command: str) -> str:
 
 
 def let_go(approval_id: str) -> str:
-    """Stand in for the words of a request."""
     return f"Push the commit that was held as {approval_id}."

@@ -70,7 +70,6 @@ def cannot_be_read(sha: str, why: str, command: str) -> str:
 
 
 def goes_on() -> str:
-    """Say so after somebody added money because red checks had been left for lack of it."""
     return "I look at the failed checks again, and fix what is still red."
 
 

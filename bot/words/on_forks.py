@@ -100,7 +100,7 @@ def pushed(fork: Fork, sha: str) -> str:
 
 def push_refused(words: str) -> str:
     """`words` are a code block."""
-    return f"The fork did not take a push:\n\n{words}\n\n"
+    return f"The fork refused the push:\n\n{words}\n\n"
 
 
 def not_to_the_default_branch(branch: str) -> str:
@@ -114,8 +114,7 @@ def not_signed() -> str:
 def offer(sha: str, command: str) -> str:
     return (
         f"**As a branch of this repository**, with the fork's own code up to `{sha[:SHORT]}` below it: "
-        f"`{command} approve {sha[:SHORT]}`. Look that code through first; as a branch here it runs with this "
-        "repository's checks."
+        f"`{command} approve {sha[:SHORT]}`. Review that code first: this repository's checks will run it."
     )
 
 
@@ -161,7 +160,7 @@ def no_such_commit(given: str) -> str:
 
 def adopted(sha: str, fork: Fork | None) -> str:
     whose = shown(fork.full_name, 200) if fork and fork.full_name else "a fork"
-    return f"The branch holds the commits of {whose} up to `{sha[:SHORT]}`, which was approved by that name, and mine."
+    return f"The branch holds the commits of {whose} up to `{sha[:SHORT]}`, which somebody approved, and mine."
 
 
 def no_conflicts_on_forks(command: str) -> str:
@@ -173,8 +172,8 @@ def no_conflicts_on_forks(command: str) -> str:
 
 def no_ci(command: str) -> str:
     return (
-        f"A fork's checks are its author's: I cannot push there and watch them. `{command} …` with words on what is "
-        "red works on the fork's code, and hands over suggestions and a patch."
+        f"I cannot push to a fork and watch its checks. `{command} …` with words on what is red works on the fork's "
+        "code, and hands over suggestions and a patch."
     )
 
 

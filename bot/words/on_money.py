@@ -1,4 +1,4 @@
-"""What a session has spent and may spend, how it gets more, and what else it costs."""
+"""A session's money: spent, allowed, added; and other costs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from bot.funds import Funds, FundsState
 from bot.models import TokenUsage
 
 MOST_TURNS = 20
-"""The most that one answer to `cost` lists."""
 LEAST_SHOWN_USD = 0.0001
 WHAT_IS_OPEN = (
     " “Not confirmed” is what answers may have cost that were cut off, by a stop for example. It counts until the "
@@ -17,14 +16,12 @@ WHAT_IS_OPEN = (
 
 
 def session_spent(money: Funds, command: str) -> str:
-    open_ = unconfirmed(money.unconfirmed_usd)
-    spent = (
-        f"This session has spent ${money.spent_usd:.2f} of its ${money.limit_usd:.2f}{open_}, so nothing was started."
-        f"{_what_is_open(money.unconfirmed_usd)}"
-    )
+    open_, explained = unconfirmed(money.unconfirmed_usd), _what_is_open(money.unconfirmed_usd)
+    spent = f"This session has spent ${money.spent_usd:.2f} of its ${money.limit_usd:.2f}{open_}"
+    way_on = f"To continue with 3 dollars more, comment `{command} continue +3`, followed by what to do."
     if money.means is FundsState.FULL:
-        return f"{spent} {with_more(money.means, command)}"
-    return f"{spent} To continue with 3 dollars more, comment `{command} continue +3`, followed by what to do."
+        way_on = with_more(money.means, command)
+    return f"{spent}, so nothing was started.{explained} {way_on}"
 
 
 def unconfirmed(usd: float) -> str:
@@ -120,5 +117,4 @@ def month_budget_reached(limit_usd: float, whose: str = "this installation") -> 
 
 
 def dollars(usd: float) -> str:
-    """Show cents, and more digits if cents would say nothing."""
     return f"${usd:.4f}" if 0 < usd < 0.01 else f"${usd:.2f}"

@@ -27,7 +27,6 @@ _ADVICE = {
     "GitHub Enterprise Server an administrator switches on the signing of commits that are made on the web.",
     "permission": "The App needs *Contents: Read and write* here; its installation's settings show what it has.",
 }
-"""What readers can do, by the kind of refusal."""
 
 
 def there_already(branch: str, sha: str, login: str) -> str:
@@ -76,7 +75,6 @@ def _remedy(slug: str) -> str:
 
 
 def refused(words: str, kind: str) -> str:
-    """Quote the remote and say what can be done; the push is not tried again."""
     advice = _ADVICE.get(_SIGNATURES if _SIGNED.search(words) else kind, "")
     return endings.push_refused(words) + (f"\n\n{advice}" if advice else "")
 

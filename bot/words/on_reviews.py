@@ -117,7 +117,6 @@ def in_short(account: ReviewAccount, url: str) -> str:
 
 
 def open_still(many: int, command: str) -> str:
-    """Say so after a push of ours, which no review follows by itself."""
     what, them = ("1 finding of my reviews is", "it") if many == 1 else (f"{many} findings of my reviews are", "them")
     return f"{what} still open: `{command} review` checks whether the new commit settles {them}."
 

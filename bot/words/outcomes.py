@@ -21,7 +21,6 @@ _HEADLINES = {
     Outcome.FAILED: "❌ Failed",
     Outcome.REFUSED: "🛑 Held back",
 }
-
 _NEXT = {
     Outcome.PULL_REQUEST: "Review the pull request and merge it when it is ready. For changes, comment `{command} …`.",
     Outcome.PUSHED: "Review the new commit. For changes, comment `{command} …`.",
@@ -37,7 +36,6 @@ _NEXT = {
     Outcome.FAILED: "To try again, comment `{command} retry`, or `{command} …` with what to do differently.",
     Outcome.REFUSED: "Once that is resolved, comment `{command} …` and say what to do.",
 }
-
 _PLANS = {"approved": "📝 A plan, approved", "denied": "📝 A plan, turned down"}
 _CUT_SHORT = (Outcome.OVER_BUDGET, Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED, Outcome.FAILED)
 
@@ -74,7 +72,6 @@ def what_next(outcome: Outcome, command: str, means: FundsState = FundsState.LEF
 
 
 def checks_failed(command: str) -> str:
-    """Say what comes next after a push whose checks fail."""
     return f"Not all checks passed, see above. To have them fixed, comment `{command} fix the failing checks`."
 
 

@@ -27,7 +27,6 @@ def code(text: str, language: str) -> str:
 
 
 def named(names: Sequence[str], most: int, longest: int = 200) -> str:
-    """List the first names, and say how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(shown(name, longest) for name in names[:most]) + more
 

@@ -1,4 +1,4 @@
-"""Answer a command; some matters have a module of their own."""
+"""Answer a command, unless a separate module is about its matter."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ def nothing_runs() -> str:
 
 
 def done_already(outcome: Outcome) -> str:
-    """Answer a `stop` that comes during clean-up."""
     return f"The work had already finished, so there was nothing left to stop. It ended with: **{headline(outcome)}**."
 
 
@@ -109,8 +108,6 @@ def why(lines: Sequence[str]) -> str:
 
 
 class DeliveryFacts(Protocol):
-    """The facts of a delivery that people read."""
-
     @property
     def event(self) -> str: ...
     @property

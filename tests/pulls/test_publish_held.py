@@ -40,7 +40,7 @@ async def test_pulls_a_held_commit_is_shown_and_goes_as_it_is_after_a_yes(world:
     assert world.repo.file(pull.head, WORKFLOW) == b"on: push\n" and world.repo.file(pull.head, "other.txt") == b"x\n"
     assert pull.head_sha[:12] in live, "what was shown is what was pushed"
     assert pull.title == "Add a workflow" and "Asked by `alice`" in str(pull.body)
-    assert "`bob` has let this very commit go" in str(pull.body)
+    assert "`bob` approved exactly this commit" in str(pull.body)
     assert "Answered:** `bob` said yes" in world.replies()[0].body
 
 

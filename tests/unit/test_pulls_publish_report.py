@@ -40,7 +40,7 @@ def test_what_stands_out(one: Change, line: str) -> None:
 
 def test_who_let_workflows_go_is_named_and_long_lists_are_cut() -> None:
     assert look_closely([change(".github/workflows/a.yml")], let_go_by="bob") == (
-        "**Workflow files**: `.github/workflows/a.yml`; `bob` has let this very commit go",
+        "**Workflow files**: `.github/workflows/a.yml`; `bob` approved exactly this commit",
     )
     [row] = look_closely([change(f"{n}.png", binary=True) for n in range(9)])
     assert row.endswith("`4.png` and 4 more")

@@ -110,5 +110,5 @@ def test_who_has_lost_memory_or_process_is_told_that_too() -> None:
 
 def test_a_check_that_has_changed_the_checkout_is_told_beside_it() -> None:
     told = words(replace(GOOD, changed=["a.py", *(f"{n}.py" for n in range(7))]), BAD)
-    assert "it changed** `a.py`, `0.py`, `1.py`, `2.py`, `3.py` and 3 more, so what ran after it" in told
+    assert "it changed** `a.py`, `0.py`, `1.py`, `2.py`, `3.py` and 3 more, so later checks did not run on" in told
     assert told.count("it changed") == 1
