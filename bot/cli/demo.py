@@ -74,7 +74,7 @@ async def _found(story: Story) -> dict[str, Any]:
     from bot.cli.demo_world import SIMULATED
 
     tests_passed, credentials = await story.tests_pass(), story.credentials_found()
-    as_played = (tuple(story.outcomes), tests_passed) == (story.play.outcomes, story.play.mended)
+    as_played = (tuple(story.outcomes), tests_passed) == (story.play.outcomes, story.play.tests_pass)
     return {
         "scenario": story.play.name,
         "as_expected": as_played and not credentials,

@@ -1,4 +1,4 @@
-"""Trouble on order, for any stand-in: refuses, delays, holds or cuts the calls that match, and records every call."""
+"""Trouble on demand for any stand-in: refuses, delays, holds or cuts matching calls, and records every call."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 BODY_CAP = 256 * 1024
 Cut = Callable[[Scope, bool], None]
-"""Drops the connection under a request; True: hard, by RST."""
+"""Drops the connection under a request; True: with RST."""
 Asgi: TypeAlias = tuple[Scope, Receive, Send]
 AFTER_IT = ("fail_after", "lose", "truncate")
 
 
 @dataclass
 class Call:
-    """One request that came; `status` is None when the connection was cut."""
+    """A request; without a `status`, the connection was cut."""
 
     method: str
     path: str
@@ -31,9 +31,9 @@ class Call:
     query: str = ""
     headers: dict[str, str] = field(default_factory=dict, repr=False)
     body: bytes = field(default=b"", repr=False)
-    """What was sent, up to a cap: for finding what must never be sent."""
+    """The body up to a cap, in which tests look for what must never be sent."""
     size: int = 0
-    """Of all that was sent, in bytes."""
+    """The whole body's length in bytes."""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -44,11 +44,11 @@ C = TypeVar("C", bound=Call)
 
 @dataclass
 class Fault:
-    """What happens to calls that match `METHOD /path` as a glob (`*` also spans slashes), after `skip` of them.
+    """A fault of calls that match `METHOD /path` as a glob (`*` also matches slashes), after the first `skip` of them.
 
-    fail: answered with status, headers and body, without effect; fail_after: the same after the effect.
-    delay: `seconds` later. hold: when `release` is set. reset: cut before the effect. lose: cut after it, unanswered.
-    truncate: effect, half of the answer, cut.
+    fail: answer with status, headers and body, without effect. fail_after: the same after the effect.
+    delay: `seconds` later. hold: until `release` is set. reset: cut before the effect. lose: cut after it, without an
+    answer. truncate: effect, half of the answer, cut.
     """
 
     match: str
@@ -58,10 +58,10 @@ class Fault:
     body: str | bytes | None = None
     seconds: float = 0.0
     times: int | None = 1
-    """How many calls it strikes; None: all."""
+    """How many calls it hits; None: all."""
     skip: int = 0
     on_hit: Callable[[Call], None] | None = None
-    """Called when it strikes; for the kinds with an effect, after the effect."""
+    """Called when it hits; for the kinds with an effect, after the effect."""
     hits: int = 0
     seen: int = 0
     reached: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
@@ -81,7 +81,7 @@ F = TypeVar("F", bound=Fault)
 
 
 class Faults(Generic[F]):
-    """The list of them; the first that strikes a call is the one that happens."""
+    """The active faults; the first that hits a call happens."""
 
     def __init__(self) -> None:
         self.active: list[F] = []
@@ -107,15 +107,15 @@ class FaultyApp(ABC, Generic[C, F]):
         self.calls = calls
         self.cut = cut
         self.errors: list[Exception] = []
-        """Mistakes of the stand-in itself, each answered with 500."""
+        """The stand-in's own mistakes, each answered with 500."""
         self._faults = faults
 
     @abstractmethod
     def call_of(self, scope: Scope, headers: dict[str, str]) -> C:
-        """As the stand-in records it."""
+        """Return the record of a call."""
 
     def answered(self, call: C, scope: Scope) -> None:
-        """Whatever became of it."""
+        """Note a call after its end, however that came."""
 
     async def strike(self, fault: F, call: C, asgi: Asgi) -> None:
         scope, receive, send = asgi
@@ -141,7 +141,7 @@ class FaultyApp(ABC, Generic[C, F]):
         try:
             await self._run(call, (scope, *_noted(call, receive, send)))
         except (asyncio.CancelledError, ClientDisconnect):
-            # the server stops, or a client that was held has gone: there is nobody to answer
+            # the server stops, or the client is gone
             return
         except Exception as error:
             self.errors.append(error)
@@ -168,14 +168,14 @@ class FaultyApp(ABC, Generic[C, F]):
         await self._drop(scope, receive, hard=False)
 
     async def _drop(self, scope: Scope, receive: Receive, *, hard: bool) -> None:
-        """Cut, then wait until the server has noticed, so that it adds no answer of its own."""
+        """Cut, then wait until the server has noticed, so that it adds no answer."""
         self.cut(scope, hard)
         while (await receive())["type"] != "http.disconnect":
             pass
 
 
 class Sink:
-    """Takes an answer instead of the client."""
+    """Receives an answer instead of the client."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -206,7 +206,7 @@ async def refuse(fault: Fault, send: Send) -> None:
 
 
 def _noted(call: Call, receive: Receive, send: Send) -> tuple[Receive, Send]:
-    """The same two, which note what comes and what is answered."""
+    """Wrap both so that they note the request and the answer."""
 
     async def listen() -> Message:
         message = await receive()

@@ -1,4 +1,4 @@
-"""Runs ASGI applications on loopback inside the current event loop, and lets single connections be cut."""
+"""Runs ASGI applications on loopback in the current event loop, and can cut single connections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def loopback_socket(port: int) -> socket.socket:
 
 
 class LoopbackServer:
-    """uvicorn's protocol without its process manners: no signal handlers, no lifespan, an immediate stop."""
+    """uvicorn's protocol without its process: no signal handlers, no lifespan, an immediate stop."""
 
     def __init__(self) -> None:
         self._connections: dict[tuple[str, int], asyncio.Transport] = {}
@@ -32,7 +32,7 @@ class LoopbackServer:
         self._server: asyncio.Server | None = None
 
     async def start(self, app: ASGIApp, port: int, *, upgraded: Callable[..., asyncio.Protocol] | None = None) -> int:
-        """The port that it listens on. `upgraded` takes over connections that ask for a WebSocket."""
+        """Return the port. `upgraded` takes over connections that ask for a WebSocket."""
         config = uvicorn.Config(
             app,
             ws=upgraded or "none",  # type: ignore[arg-type]  # uvicorn asks for a class, and only calls it
@@ -63,7 +63,7 @@ class LoopbackServer:
         for transport in list(self._connections.values()):
             transport.abort()
         if tasks := set(self._state.tasks):
-            # most are about to end by themselves; a cancelled one may leave its git process behind
+            # most end soon by themselves; a cancelled one may leave its git process behind
             _, late = await asyncio.wait(tasks, timeout=1.0)
             for task in late:
                 task.cancel()
@@ -72,7 +72,7 @@ class LoopbackServer:
 
 
 class Connection(HttpToolsProtocol):
-    """One client's connection, found again by its address."""
+    """One client's connection, which its address identifies."""
 
     def __init__(
         self, config: uvicorn.Config, state: ServerState, register: dict[tuple[str, int], asyncio.Transport]
@@ -93,7 +93,7 @@ class Connection(HttpToolsProtocol):
 
 
 def abort(transport: asyncio.Transport, *, hard: bool) -> None:
-    """Close without a word; hard: with a reset instead of an end of stream."""
+    """Close without an answer; hard: with a reset instead of an end of stream."""
     sock = transport.get_extra_info("socket")
     if hard and sock is not None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -104,7 +104,7 @@ def abort(transport: asyncio.Transport, *, hard: bool) -> None:
 
 @asynccontextmanager
 async def serving(app: ASGIApp, port: int = 0, *, closing: Callable[[], None] = lambda: None) -> AsyncIterator[int]:
-    """Yield the port. At the end `closing` is called first, so that what is held back can let go."""
+    """Yield the port. At the end call `closing` first, so that held answers can go on."""
     server = LoopbackServer()
     try:
         yield await server.start(app, port)

@@ -24,7 +24,7 @@ from bot.store.base import Store
 from bot.store.records import NewTurn
 from tests.reviews.test_reviews import CODE, SPAN, ZERO, ours, prompts, pull_of, verdict
 from tests.world import World
-from tests.world.ci import taken_up
+from tests.world.ci import wait_for_webhooks
 
 MANY = [{**SPAN, "line": 6, "start_line": 6, "body": f"Finding number {n} of many words {n}."} for n in range(70)]
 
@@ -104,7 +104,7 @@ async def test_stop_and_retry_are_buttons_for_people_who_may_write(world: World)
         assert await world.outcome(2, on=pull) == "reviewed", world.replies(pull)[-1].body
         await concluded(world, 2)
         await world.replay("check_run", "rerequested")
-        await taken_up(world, "this check run was run again before")
+        await wait_for_webhooks(world, "this check run was run again before")
     assert len(world.states(pull)) == 2, "eve has started nothing, nor has a replay"
     asked = prompts(world)[-1].prompt
     assert "It halves what it is given." in asked and "it was changed after the command" not in asked

@@ -14,7 +14,7 @@ from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
 from bot.words import endings
 from tests.world import World
-from tests.world.checks import CHECK, GIVEN_BACK, Asked, Checked, does, mends, once, writes
+from tests.world.checks import CHECK, HEARD_FAILURES, Asked, Checked, corrects, does, once, writes
 from tests.world.command_line import forgehand
 from tests.world.environments import until
 from tests.world.places import everywhere
@@ -51,7 +51,7 @@ async def test_checks_run_on_the_published_commit_in_an_environment_of_their_own
             assert "✓ `cat made.txt out.txt" in body
         assert "### Done, as the agent says" in (one.pull.body or "")
         await nothing_an_agent_leaves_passes_a_check(faked)
-        await here.nothing_left()
+        await here.wait_until_gone()
         if here.e2b is not None:
             billed = await here.billed()
             of_this = {name for name in billed if name.startswith(turn.session_id)}
@@ -88,7 +88,7 @@ async def test_failing_checks_are_mended_once_and_never_twice(kind: str, tmp_pat
     async with Checked.running(kind, tmp_path) as here:
         async with here.world.bot():
             begun = {
-                second: await here.begin(second, CHECK, mends("wrong", second, "echo more > more.txt"), **RIGHT)
+                second: await here.begin(second, CHECK, corrects("wrong", second, "echo more > more.txt"), **RIGHT)
                 for second in ("right", "worse")
             }
             for second, one in begun.items():
@@ -102,7 +102,7 @@ async def test_failing_checks_are_mended_once_and_never_twice(kind: str, tmp_pat
             assert (check.exit_code, check.base_exit_code) == ((0, None) if second == "right" else (1, 0))
             told = one.told()
             assert told and "ended with exit code 1" in told[0] and "does not fail without your work" in told[0]
-            assert sum(GIVEN_BACK in words for words in one.requests[-1].spoken) == 1
+            assert sum(HEARD_FAILURES in words for words in one.requests[-1].spoken) == 1
             assert "Some failed at first" in one.body
             assert ("✓" if second == "right" else "✗") in one.body
             assert (": not all checks pass" in one.body) is (second == "worse"), one.body
@@ -111,19 +111,19 @@ async def test_failing_checks_are_mended_once_and_never_twice(kind: str, tmp_pat
             assert here.world.repo.file(one.pull.head, "more.txt") == b"more\n"
             session = (await one.turn()).session_id
             assert len([name for name in here.there() if name.startswith(session)]) == 1, "one served both times"
-        await here.nothing_left()
+        await here.wait_until_gone()
 
 
 async def test_work_that_is_taken_back_is_no_change_and_a_stop_while_it_is_mended_is_heard(world: World) -> None:
     here = Checked(world)
 
     def answer(request: ModelRequest) -> Call | Say:
-        if GIVEN_BACK in str(request.messages):
+        if HEARD_FAILURES in str(request.messages):
             return Say("I look at it.", hold="mending")
         return Say("Done.") if request.tool_calls else writes("wrong")
 
     async with world.bot():
-        back = await here.begin("back", CHECK, mends("wrong", "right"), **RIGHT)
+        back = await here.begin("back", CHECK, corrects("wrong", "right"), **RIGHT)
         held = await here.begin("held", CHECK, Script([], after=answer))
         assert await back.outcome() == "no_change", back.body
         assert await back.notes() == [endings.checks_go_back(1)]
@@ -165,7 +165,7 @@ async def test_a_restart_repeats_the_checks_a_stop_cuts_them_short_and_nothing_i
             assert len([each for each in here.there() if each.endswith("-checks")]) <= 1
             here.world.say("/claude stop", on=one.issue)
             assert await one.outcome(25) == "stopped", one.body
-            await here.nothing_left()
+            await here.wait_until_gone()
         [saved] = refs(here.world.repo.path, "refs/forgehand/").values()
         assert here.world.repo.file(saved, "out.txt") == b"right\n"
         assert len(here.world.replies(one.issue)) == 1
@@ -195,7 +195,7 @@ async def test_without_room_for_another_environment_the_agents_own_has_to_do_and
         for body in (one.body, one.pull.body or ""):
             assert "Run in the agent's own environment (no fresh one was available" in body
         assert not verification.all_passed((await one.turn()).verified)
-        await here.nothing_left()
+        await here.wait_until_gone()
 
 
 async def test_a_fresh_environment_that_vanishes_is_replaced_and_without_any_the_work_is_published(
@@ -222,7 +222,7 @@ async def test_a_fresh_environment_that_vanishes_is_replaced_and_without_any_the
         for body in (lost.body, lost.pull.body or ""):
             assert verification.NOT_RUN in body and f"`echo two` was not run: {verification.NO_PLACE}" in body
         assert here.world.repo.file(lost.pull.head, "out.txt") == b"right\n"
-        await here.nothing_left()
+        await here.wait_until_gone()
 
 
 SECRET = "ghp_" + "A1b2C3d4E5" * 4
@@ -283,7 +283,7 @@ async def test_on_the_base_a_check_has_what_those_before_it_make(world: World) -
     here = Checked(world)
     built = "checks: ['cp out.txt built.txt', 'test \"$(cat built.txt)\" = right', 'echo more >> out.txt; false']\n"
     async with world.bot():
-        one = await here.begin("built", built, mends("wrong", "right"), **RIGHT)
+        one = await here.begin("built", built, corrects("wrong", "right"), **RIGHT)
         assert await one.outcome() == "no_change", one.body
         assert await one.notes() == [endings.checks_go_back(1)], "it passes on the base"
         other = await here.begin("other", built, once("worse"), **RIGHT)

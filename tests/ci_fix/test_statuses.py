@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.reviews.test_reviews import prompts
 from tests.world import World
-from tests.world.ci import Ahead, pull_of_ours, said, taken_up, unwatched
+from tests.world.ci import FastClock, open_our_pull, said, wait_for_webhooks, wait_until_unwatched
 
 SAYS = ("2 of 40 suites failed", "https://jenkins.example/job/7")
 
@@ -12,8 +12,8 @@ SAYS = ("2 of 40 suites failed", "https://jenkins.example/job/7")
 async def test_red_statuses_are_mended_like_checks_and_those_of_the_base_are_left_alone(world: World) -> None:
     """At first the App may not read them, and says so; then one is waited for, and all that is red is read."""
     world.installation.permissions.pop("statuses")
-    async with world.bot(Ahead()):
-        pull = await pull_of_ours(world)
+    async with world.bot(FastClock()):
+        pull = await open_our_pull(world)
         world.github.status(world.repo, pull.head_sha, "ci/jenkins", "error", by="jenkins", says=SAYS)
         world.say("/claude fix ci", on=pull)
         await said(world, pull, "Not looked at: commit statuses")
@@ -27,9 +27,9 @@ async def test_red_statuses_are_mended_like_checks_and_those_of_the_base_are_lef
         assert world.states(pull) == []
         world.github.status(world.repo, pull.head_sha, "ci/slow", "success", by="jenkins")
         assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
-        await unwatched(world)
+        await wait_until_unwatched(world)
         world.github.status(world.repo, pull.head_sha, "ci/jenkins", "failure", by="jenkins")
-        await taken_up(world, "noted: the checks of this commit are looked at", event="status")
+        await wait_for_webhooks(world, "noted: the checks of this commit are looked at", event="status")
     asked = prompts(world)[-1].prompt
     assert "what the check ci/jenkins says" in asked and "ci/jenkins (commit status): failure" in asked
     assert all(one in asked for one in SAYS)

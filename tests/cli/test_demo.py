@@ -30,7 +30,7 @@ async def played(root: Path, play: Play) -> Story:
         await story.begin()
         await story.end()
         assert tuple(story.outcomes) == play.outcomes, story.live[-1].body
-        assert await story.tests_pass() is play.mended
+        assert await story.tests_pass() is play.tests_pass
         assert story.credentials_found() == []
     return story
 

@@ -14,7 +14,7 @@ from tests.crash import points
 from tests.crash.test_kill_points import no_strays
 from tests.slices import MATRIX_SECONDS
 from tests.world import World
-from tests.world.checks import CHECK, GIVEN_BACK, mends
+from tests.world.checks import CHECK, HEARD_FAILURES, corrects
 from tests.world.places import Place
 
 ASKED = "/claude fix this"
@@ -23,7 +23,7 @@ SHARE = 60
 
 def begun(world: World) -> None:
     Place(world).configure(CHECK, **{"out.txt": "right\n"})
-    world.model.default(mends("wrong", "right", "echo more >> more.txt"))
+    world.model.default(corrects("wrong", "right", "echo more >> more.txt"))
 
 
 async def mended(world: World) -> None:
@@ -31,7 +31,7 @@ async def mended(world: World) -> None:
     [pull] = world.pulls()
     assert len(world.replies()) == 1 and world.repo.branches().keys() == {"main", pull.head}
     assert world.repo.file(pull.head, "more.txt") == b"more\n"
-    assert max(sum(GIVEN_BACK in words for words in one.spoken) for one in world.model.requests) == 1
+    assert max(sum(HEARD_FAILURES in words for words in one.spoken) for one in world.model.requests) == 1
     store = await Store.open_reader(world.database)
     try:
         [row] = await sessions.listing(store)

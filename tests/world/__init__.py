@@ -42,10 +42,10 @@ WEBHOOK_SECRET = "canary-webhook-secret-0123456789"
 SECRET_KEY = base64.b64encode(b"canary-secret-key-of-32-bytes-!!").decode()
 MARKER = re.compile(r"<!-- forgehand:session=([a-z0-9]{8}) turn=(\d+) state=(\w+)(?: outcome=(\w+))? -->")
 TURN_SECONDS = 90.0
-"""Five is what it takes; the rest is for machines that have other work."""
+"""A turn takes five seconds; the rest is for busy machines."""
 CONFIG = ".github/forgehand.yml"
 WITHOUT_CHECKS = {name: text for name, text in discount.FILES.items() if name != CONFIG}
-"""Where a repository declares checks, each turn has an environment more for them, and a second for those that fail."""
+"""The demo's files without checks, because each turn needs another environment for checks, and two if they fail."""
 SAVING = "The work so far is still being saved"
 
 
@@ -63,7 +63,7 @@ class World:
     @classmethod
     @asynccontextmanager
     async def running(cls, root: Path, /, **changes: str) -> AsyncIterator[World]:
-        """GitHub and the model; `bot()` starts the service between them."""
+        """Start GitHub and the model; `bot()` starts the service between them."""
         github_root = root / "github"
         async with (
             SimulatedGitHub.running(github_root) as github,
@@ -86,7 +86,7 @@ class World:
                 await world._clear()
 
     async def _clear(self) -> None:
-        """What a failed or killed run has left: its boxes, and their folders where they lie outside of ours."""
+        """Remove what a failed or killed run left: its boxes, and their folders outside of ours."""
         base = EnvironmentsFolder(self.environments)
         if base.environment_ids():
             provider = LocalProvider(self.environments, claude_binary.find())
@@ -127,7 +127,7 @@ class World:
 
     @asynccontextmanager
     async def bot(self, clock: Clock = time.time, /, **changes: str) -> AsyncIterator[service.Running]:
-        """The service in this process, on the world's data directory; GitHub's webhooks go to it."""
+        """Run the service in this process on the world's data directory, and send it GitHub's webhooks."""
         chosen, open_store = settings.read({**self.environment, **changes}), partial(Store.open, clock=clock)
         await _bring_stores(chosen.data_dir, chosen.database)
         async with service.running(chosen, open_store, clock) as running:
@@ -135,39 +135,39 @@ class World:
             yield running
 
     def declare_checks(self) -> None:
-        """Those that the repository of the demo has."""
+        """Declare the checks of the demo's repository."""
         self.github.commit(self.repo, "main", {CONFIG: discount.FILES[CONFIG]})
 
     def say(self, words: str, *, by: str = "alice", on: Issue | Pull | None = None) -> Comment:
         return self.github.comment(on or self.issue, words, by=by)
 
     async def deliver(self, hook: Signed) -> None:
-        """As GitHub would, at a moment of the test's own."""
+        """Deliver a webhook as GitHub would, when the test wants it."""
         async with httpx.AsyncClient(timeout=30) as client:
             answer = await client.post(str(self.app.webhook_url), headers=hook.headers, content=hook.body)
         assert answer.status_code == 202, answer.text
 
     async def replay(self, event: str, action: str) -> None:
-        """The last such delivery as somebody captured it: its signature holds under any GUID."""
+        """Replay the last such delivery, as somebody who captured it could: its signature is valid with any GUID."""
         sent = [one for one in self.app.deliveries if (one.event, one.action) == (event, action)][-1]
         await self.deliver(self.github.webhook(self.app, event, json.loads(sent.body)))
 
     def replies(self, on: Issue | Pull | None = None) -> list[Comment]:
-        """What the App's bot has written on a thread."""
+        """Return the comments of the App's bot on a thread."""
         thread = on or self.issue
         comments = thread.comments if isinstance(thread, Issue) else thread.issue.comments
         return [one for one in comments if one.author is self.app.bot and not one.deleted]
 
     def states(self, on: Issue | Pull | None = None) -> list[Mapping[str, str | None]]:
-        """What the markers of our live comments say, oldest first."""
+        """Return the markers of our live comments, oldest first."""
         found = (MARKER.match(one.body) for one in self.replies(on))
         return [{"session": m[1], "turn": m[2], "state": m[3], "outcome": m[4]} for m in found if m is not None]
 
     async def outcome(
         self, n: int = 1, *, on: Issue | Pull | None = None, timeout: float = TURN_SECONDS, early: bool = False
     ) -> str:
-        """The outcome of the thread's n-th turn, once its live comment is final; `early`: once it is said, though the
-        work of a turn that was stopped may still be on its way to where it is saved."""
+        """Return the outcome of the thread's n-th turn once its live comment is final; `early`: even if the work of a
+        stopped turn is still being saved."""
 
         def final() -> str | None:
             states = self.states(on)
@@ -204,7 +204,7 @@ def _stores() -> Path:
 
 
 async def _bring_stores(folder: Path, database: settings.Address) -> None:
-    """As a second start would find them, but empty: to make both takes a third of what a start costs."""
+    """Copy empty stores, because to make them takes a third of a start."""
     kept = [_stores() / name for name in ("state.db", "engine.db")]
     if any((folder / one.name).exists() for one in kept):
         return
@@ -223,8 +223,8 @@ async def _nothing(_: TurnKey) -> None: ...
 
 @functools.cache
 def _tools(device: int) -> Path:
-    """What the first world of this process has taken over of the agent's binary: hashing it takes half a second. It is
-    linked, so it lies on the file system that the boxes are on."""
+    """Return a folder for the agent's binary as the first world of this process took it, because to hash it takes half
+    a second. It is on the file system of the boxes, because we link it."""
     places = (Path(tempfile.gettempdir()), Path("/var/tmp"), Path("/dev/shm"))
     place = next((one for one in places if one.is_dir() and one.stat().st_dev == device), None)
     folder = Path(tempfile.mkdtemp(prefix="forgehand-tools-", dir=place))
@@ -233,7 +233,7 @@ def _tools(device: int) -> Path:
 
 
 def _bring_tools(base: EnvironmentsFolder) -> None:
-    """As a second start of the service on this folder would find them."""
+    """Bring the agent's tools, as a second start of the service on this folder would find them."""
     kept = _tools(base.path.stat().st_dev)
     if any(kept.iterdir()):
         _link_tools(kept, base.tools)
@@ -246,7 +246,7 @@ def _remember_tools(base: EnvironmentsFolder) -> None:
 
 
 def _link_tools(source: Path, target: Path) -> None:
-    """The index last: without it nothing is known, and the binary is taken anew, as between two file systems."""
+    """Link the index last: without it the service takes the binary again, as between two file systems."""
     with contextlib.suppress(OSError):
         for file in (*source.glob("agent-*"), *source.glob("index.json")):
             os.link(file, target / file.name)

@@ -1,4 +1,4 @@
-"""Certificates of a CA of the tests' own, and contexts that serve with them."""
+"""Certificates of a test CA, and contexts that serve with them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOPBACK = x509.IPAddress(ip_address("127.0.0.1"))
 
 
 class Authority:
-    """`file` is what a client trusts; `server` makes what it is shown."""
+    """A CA: a client trusts `file`, and `server` makes a server's context."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -31,7 +31,7 @@ class Authority:
         self.file.write_bytes(certificate.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM))
 
     def server(self, name: x509.GeneralName = LOOPBACK, ends: timedelta = DAY, *, own: bool = False) -> ssl.SSLContext:
-        """`own`: signed by itself."""
+        """Make a server's context, with an `own` (self-signed) certificate if wanted."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(SERVER, SERVER if own else AUTHORITY, key, ends)
         builder = builder.add_extension(x509.SubjectAlternativeName([name]), False)

@@ -1,4 +1,4 @@
-"""What tests of the declared checks share: threads in one world, each with its config, its agent and its checks."""
+"""Tools for tests of declared checks: threads in one world, each with its own config, agent and checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.world.places import Place
 
 T = TypeVar("T")
 CHECK = "checks: ['test \"$(cat out.txt)\" = right']\n"
-GIVEN_BACK = "the checks that this repository declares"
+HEARD_FAILURES = "the checks that this repository declares"
 
 
 def does(command: str) -> Call:
@@ -32,11 +32,11 @@ def writes(word: str, also: str = "true") -> Call:
     return does(f"echo {word} > out.txt; {also}")
 
 
-def mends(first: str, second: str, also: str = "true") -> Script:
-    """Another answer once it is told what has failed."""
+def corrects(first: str, second: str, also: str = "true") -> Script:
+    """Write another word after it hears which checks failed."""
 
     def answer(request: ModelRequest) -> Call | Say:
-        told = GIVEN_BACK in str(request.messages)
+        told = HEARD_FAILURES in str(request.messages)
         call = writes(second, also) if told else writes(first)
         done = any(one["input"].get("command") == call.input["command"] for one in request.tool_calls)
         return Say("Wrote it.") if done else call
@@ -45,16 +45,16 @@ def mends(first: str, second: str, also: str = "true") -> Script:
 
 
 def once(word: str = "right") -> Script:
-    """Written once, whatever it is told afterwards."""
+    """Write a word once, and change nothing afterwards."""
     return Script([writes(word), Say("Done.")], after=Say("It cannot be mended."))
 
 
 @dataclass
 class Checked(Place):
-    """A place, and what its store says of checks."""
+    """A place, and the checks in its store."""
 
     async def begin(self, name: str, config: str, script: Script, words: str = "fix this", **files: str) -> Asked:
-        """On a thread of its own, with the config of this moment."""
+        """Begin a turn on a new thread with this config."""
         self.configure(config, **files)
         self.world.model.script(name, script)
         issue = self.world.github.open_issue(self.world.repo, title=name, body="Mend it.", by="alice")
@@ -75,8 +75,8 @@ class Checked(Place):
         [running] = [one for one in self.e2b.live if one.metadata["forgehand-key"] == name]
         await self.e2b.kill(running.id)
 
-    async def nothing_left(self) -> None:
-        """Of the environments for checks: neither they nor their rows."""
+    async def wait_until_gone(self) -> None:
+        """Wait until no environment for checks is left, nor any row of one."""
 
         async def gone() -> bool:
             rows = await self.read(environments.all_of_them)
@@ -85,7 +85,7 @@ class Checked(Place):
         await until(gone, 20)
 
     async def billed(self) -> dict[str, bool]:
-        """Machines that were paid for, and whether their end is known."""
+        """Return the paid machines, and whether their end is known."""
         sql = "SELECT environment_id AS id, ended_at FROM machine_runs"
         rows = await self.read(lambda store: store.read(lambda db: many(db, sql)))
         return {row["id"]: row["ended_at"] is not None for row in rows}
@@ -114,13 +114,13 @@ class Asked:
 
     @property
     def requests(self) -> list[ModelRequest]:
-        """Of its agent at the model."""
+        """Return its agent's requests to the model."""
         marker = f"[[scenario:{self.name}]]"
         return [one for one in self.here.world.model.requests if any(marker in words for words in one.spoken)]
 
     def told(self) -> list[str]:
-        """What the agent was given back, once for each request that has it."""
-        return [words for one in self.requests for words in one.spoken if GIVEN_BACK in words]
+        """Return the failures that its agent heard, once for each request with them."""
+        return [words for one in self.requests for words in one.spoken if HEARD_FAILURES in words]
 
     async def last(self) -> Turn | None:
         async def work(store: Store) -> Turn | None:
@@ -143,7 +143,7 @@ class Asked:
         return [json.loads(row.line)["note"] for row in rows if row.kind == "note"]
 
     async def shown(self) -> CheckRun:
-        """The check run at the commit that was pushed, once it has its conclusion."""
+        """Return the check run at the pushed commit once it has a conclusion."""
         sha = (await self.turn()).commit_sha
 
         def found() -> CheckRun | None:
@@ -159,7 +159,7 @@ class Asked:
         return turn is not None and turn.step is not Step.PREPARE
 
     async def is_checked(self) -> bool:
-        """Its environment for the checks is there, and one of them runs."""
+        """Decide whether its environment for checks exists and a check runs."""
         turn = await self.last()
         if turn is None or turn.step is not Step.VERIFY:
             return False

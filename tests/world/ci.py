@@ -1,4 +1,4 @@
-"""What tests of red checks share: a clock that runs ahead, an agent that writes a file a turn, and CI at a commit."""
+"""Tools for tests of red checks: a fast clock, an agent that writes one file each turn, and CI at a commit."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ LOG = (
     b"2026-11-18T10:00:01.1234567Z \x1b[31mFAIL: test_never_below_zero\x1b[0m\n"
     b"2026-11-18T10:00:02.1234567Z ##[error]Process completed with exit code 1.\n"
 )
-MANY_TIMES = 30
+TIMES_FASTER = 30
 
 
-class Ahead:
-    """A clock that runs many times as fast, so that checks settle while a test waits for what comes of it."""
+class FastClock:
+    """A clock that runs many times as fast, so that checks settle while a test waits."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
         self.seconds = 0.0
 
     def __call__(self) -> float:
-        return time.time() + self.seconds + (time.monotonic() - self._began) * (MANY_TIMES - 1)
+        return time.time() + self.seconds + (time.monotonic() - self._began) * (TIMES_FASTER - 1)
 
 
 def agent() -> Script:
-    """Turn by turn it writes a further file, and says so."""
+    """Write one more file each turn, and say so."""
     turns = 0
 
     def write(request: ModelRequest) -> Answer:
@@ -51,8 +51,8 @@ def agent() -> Script:
     return Script([write, say])
 
 
-async def pull_of_ours(world: World, settings: str = ON, script: Script | None = None) -> Pull:
-    """A pull request that we have opened, with whatever the agent did first."""
+async def open_our_pull(world: World, settings: str = ON, script: Script | None = None) -> Pull:
+    """Let the agent work on the issue, and return the pull request that Forgehand opens."""
     config(world, settings)
     world.model.default(script or agent())
     world.say("/claude fix this")
@@ -65,8 +65,8 @@ def ci(world: World, pull: Pull, ends: Mapping[str, str | None], log: bytes = LO
     return world.github.run_workflow(world.repo, pull.head_sha, ends, logs=dict.fromkeys(ends, log))
 
 
-async def taken_up(world: World, words: str = "", event: str = "check_run") -> None:
-    """Every webhook so far was acted upon or not; of one of this kind the ledger says these words."""
+async def wait_for_webhooks(world: World, words: str = "", event: str = "check_run") -> None:
+    """Wait until every webhook was handled, and require these words in the reason of one of this event."""
     await world.github.idle()
     store = await Store.open_reader(world.database)
     try:
@@ -79,8 +79,8 @@ async def taken_up(world: World, words: str = "", event: str = "check_run") -> N
     assert any(words in (one.reason or "") for one in rows if one.event == event)
 
 
-async def unwatched(world: World) -> None:
-    """No check is waited for any more."""
+async def wait_until_unwatched(world: World) -> None:
+    """Wait until no check is awaited any more."""
     store = await Store.open_reader(world.database)
     sql = "SELECT 1 FROM ci_watches WHERE due_at IS NOT NULL AND off_by IS NULL"
     try:
@@ -91,8 +91,8 @@ async def unwatched(world: World) -> None:
         await store.close()
 
 
-async def attempted(world: World) -> None:
-    """A round has come to where it begins a turn, or finds that it may not."""
+async def wait_for_attempt(world: World) -> None:
+    """Wait until a round has begun a turn, or found that it may not."""
     store = await Store.open_reader(world.database)
     try:
         async with asyncio.timeout(40):

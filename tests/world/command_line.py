@@ -1,4 +1,4 @@
-"""The command line as a process of its own, beside whatever service runs."""
+"""Runs the command line in a separate process."""
 
 from __future__ import annotations
 
@@ -37,13 +37,11 @@ class Ran:
 def forgehand(
     environment: Mapping[str, str], *arguments: str, stdin: str = "", under: Sequence[str] = ()
 ) -> Coroutine[Any, Any, Ran]:
-    """`under`: a command that runs it."""
-    return _begun_anew(environment, arguments, stdin, under) if under else _forked(environment, arguments, stdin)
+    """Run a command of Forgehand, if wanted `under` another program."""
+    return _start(environment, arguments, stdin, under) if under else _fork(environment, arguments, stdin)
 
 
-async def _begun_anew(
-    environment: Mapping[str, str], arguments: Sequence[str], stdin: str, under: Sequence[str]
-) -> Ran:
+async def _start(environment: Mapping[str, str], arguments: Sequence[str], stdin: str, under: Sequence[str]) -> Ran:
     process = await asyncio.create_subprocess_exec(
         *under,
         sys.executable,
@@ -61,8 +59,8 @@ async def _begun_anew(
     return Ran(process.returncode or 0, out.decode(), err.decode())
 
 
-async def _forked(environment: Mapping[str, str], arguments: Sequence[str], stdin: str) -> Ran:
-    """From a process that has imported already what every command imports: most of its time is that."""
+async def _fork(environment: Mapping[str, str], arguments: Sequence[str], stdin: str) -> Ran:
+    """Fork a process that has already imported most modules, because imports take most of the time."""
     with TemporaryDirectory(prefix="forgehand-command-") as name:
         folder, ended = Path(name), asyncio.Event()
         (folder / "0").write_text(stdin, encoding="utf-8")
@@ -82,7 +80,7 @@ async def _forked(environment: Mapping[str, str], arguments: Sequence[str], stdi
 
 
 def _command(environment: Mapping[str, str], arguments: Sequence[str], folder: Path) -> None:
-    """In the new process: as if it had been begun with these."""
+    """Run a command in the forked process."""
     for number, flags in enumerate((os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)):
         os.dup2(os.open(folder / str(number), flags), number)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process lives

@@ -1,4 +1,4 @@
-"""The stand-in for E2B with providers on the real SDK, as tests want them."""
+"""The stand-in for E2B, with providers on the real SDK."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class E2BWorld:
     def provider(
         self, witness: Witness | None = None, /, *, marks: Marks | None = None, **changes: object
     ) -> E2BProvider:
-        """Its clock is the cloud's, so that both can be pushed ahead."""
+        """Make a provider on the cloud's clock, so that a test can set both ahead."""
         settings = replace(self.settings, **changes)  # type: ignore[arg-type]
         return E2BProvider(settings, clock=self.e2b.clock.now, witness=witness, marks=marks)
 
     async def sdk(self, sandbox_id: str) -> AsyncSandbox:
-        """E2B's own client, for what the world does behind the provider's back."""
+        """Connect E2B's own client, for acts that the provider does not see."""
         from e2b import AsyncSandbox
 
         found = self.settings
@@ -65,13 +65,13 @@ async def e2b_world(root: Path, agent: Path, *, limits: Limits | None = None) ->
 
 @asynccontextmanager
 async def e2b_maker(root: Path, agent: Path) -> AsyncIterator[Callable[[], E2BProvider]]:
-    """For suites over every kind of environment."""
+    """Make providers for suites over every kind of environment."""
     async with e2b_world(root, agent) as world:
         yield world.provider
 
 
 def _quiet_port() -> int:
-    """One that stays free while no service of ours is at it: below those that systems give to connections."""
+    """Find a free port below those that systems give to connections, so that only we take it."""
     for port in random.sample(range(15000, 32000), 100):
         with suppress(SettingsError), tcp_socket("127.0.0.1", port):
             return port
@@ -82,7 +82,7 @@ def _quiet_port() -> int:
 async def e2b_spine(
     root: Path, limits: Limits | None = None, agent: Path | None = None, /, **changes: str
 ) -> AsyncIterator[tuple[World, E2BStandIn]]:
-    """The whole world with sessions in sandboxes, and the real Claude CLI in them (or another agent)."""
+    """Run the whole world with sessions in sandboxes, and the real Claude CLI in them (or another agent)."""
     binds = [(agent or claude_binary.find(), CLAUDE)]
     port = _quiet_port()
     async with E2BStandIn.running(root / "e2b", limits=limits, extra_binds=binds) as e2b:

@@ -1,4 +1,4 @@
-"""What tests of environments share: a short folder that every user reaches, a stand-in for the agent, waiting."""
+"""Tools for tests of environments: a short folder that every user reaches, a small agent, waiting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sandbox.primitives import EnvironmentPrimitives
 
 @contextmanager
 def short_folder() -> Iterator[Path]:
-    """pytest's own folders are closed to other users, and too deep for a socket's path."""
+    """Make a folder, because pytest's are closed to other users and too deep for a socket's path."""
     found = Path(tempfile.mkdtemp(prefix="fh-", dir="/var/tmp"))
     found.chmod(0o711)
     try:

@@ -1,4 +1,4 @@
-"""A gateway between a scripted model and a client, as an environment sees it."""
+"""A gateway between a scripted model and a client, as an environment uses it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Time:
 
 @dataclass
 class Rig:
-    """Gateway, upstream, store and a client, as an environment sees them."""
+    """A gateway, its upstream, its store and a client."""
 
     model: SimulatedAnthropic
     store: Store
@@ -65,7 +65,7 @@ class Rig:
         return self.client.stream("POST", MESSAGES, headers=headers(token), json=body(words, stream=True, **more))
 
     async def settled(self, key: TurnKey) -> spend.ModelCost:
-        """Once nothing is under way any more."""
+        """Return the turn's cost once no request is under way."""
         async with asyncio.timeout(10):
             while (cost := await spend.turn_cost(self.store, key)).open:
                 await self.store.write(lambda db: None)
@@ -93,7 +93,7 @@ async def rigged(
     finding: Callable[[Store], Credentials] | None = None,
     **settings: Any,
 ) -> AsyncIterator[Rig]:
-    """`finding` makes the gateway look for credentials in the store instead of the rig's list."""
+    """Run a rig; with `finding`, the gateway looks for credentials in the store instead of the rig's list."""
     clock = Time()
     store = await Store.open(folder / "state.db", clock=clock)
     credentials: list[Credential] = [Credential(Secret(REAL_KEY))]
@@ -118,7 +118,7 @@ async def rigged(
 
 
 def gateway_app(gateway: Gateway) -> Starlette:
-    """To mount; `app.state.gateway` is closed by whoever mounts it: a mounted application's own end is never called."""
+    """Make an app to mount. Its caller closes `app.state.gateway`, because nothing calls a mounted app's own end."""
     app = Starlette(routes=[Mount("/", app=gateway)])
     app.state.gateway = gateway
     return app

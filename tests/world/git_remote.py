@@ -1,4 +1,4 @@
-"""A remote for the git tests: bare repositories behind the real `git http-backend`, with a token, hooks and faults."""
+"""A remote for git: bare repositories behind the real `git http-backend`, with a token, hooks and faults."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Request:
 
 @dataclass
 class GitRemote:
-    """`lose` answers of pushes are cut off after their effect; `hold` keeps pushes until it is set."""
+    """A git server. It cuts off answers of `lose` pushes after their effect, and holds pushes until `hold` is set."""
 
     root: Path
     token: str
@@ -62,7 +62,7 @@ class GitRemote:
     break_off: int = 0
     status: int | None = None
     words: str = ""
-    """Beside a status."""
+    """The body of an answer with `status`."""
     hold: asyncio.Event | None = None
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     handlers: set[asyncio.Task[None]] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""The world on either kind of environment, and what there is of environments in it."""
+"""The world on each kind of environment, and a list of its environments."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Place:
         return EnvironmentsFolder(self.world.environments)
 
     def there(self) -> list[str]:
-        """Environments that there are, by their names."""
+        """Return the names of existing environments."""
         if self.e2b is not None:
             return [one.metadata["forgehand-key"] for one in self.e2b.live]
         return self.base.environment_ids()

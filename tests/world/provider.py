@@ -1,4 +1,4 @@
-"""A provider that says byte by byte what it is told to, in the clear or over TLS, and an `Upstream` to it."""
+"""A provider that answers given bytes, with or without TLS, and an `Upstream` to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def piece(text: bytes) -> bytes:
 
 
 class Provider:
-    """Says what it is told to each request that it reads; `connections` is how many were opened."""
+    """Answers each request with given bytes; `connections` counts the opened ones."""
 
     def __init__(self, say: Say) -> None:
         self._say = say

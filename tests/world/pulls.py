@@ -1,4 +1,4 @@
-"""What tests of work on pull requests share: one with work under way, a push whose answer is lost, a branch's state."""
+"""Pull requests for tests: one with work under way, pushes whose answer is lost, protected branches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def does(command: str, words: str = "Done.") -> Script:
 
 
 def write(name: str, words: str, *, held: str | None = None) -> Script:
-    """Changes a file, then waits at `held` before it ends."""
+    """Change a file, then wait at `held` before the end."""
     steps = [Call("Bash", {"command": f"printf '{words}\\n' > {name}", "description": "Write"})]
     return Script([*steps, *([Wait(held)] if held else []), Say(f"Wrote {name}.")])
 
@@ -32,7 +32,7 @@ def pull_of(world: World, files: dict[str, str] | None = None, *, by: str = "ali
 
 
 async def begun(world: World, name: str = "new.txt", words: str = "one") -> Pull:
-    """A pull request on which the agent has written a file, and waits at `work`."""
+    """Open a pull request on which the agent has written a file and waits at `work`."""
     world.model.default(write(name, words, held="work"))
     pull = pull_of(world)
     world.say("/claude write it", on=pull)
@@ -41,7 +41,7 @@ async def begun(world: World, name: str = "new.txt", words: str = "one") -> Pull
 
 
 def permit(world: World) -> None:
-    """As its owner does at GitHub, and the account's owner accepts."""
+    """Grant the permission for workflows: the App's owner asks for it, and the account's owner accepts."""
     world.app.permissions["workflows"] = world.installation.permissions["workflows"] = "write"
 
 
@@ -51,25 +51,25 @@ def forbid(world: World) -> None:
 
 
 def cut_off_after_the_push(world: World, meanwhile: Callable[[], object]) -> None:
-    """The next push arrives; nothing more is heard of it, nor can it be looked for, until the step is begun anew."""
+    """Lose the answer of the next push, and refuse to list refs until the step begins again."""
 
     def struck(_: faults.Call) -> None:
         if lost.hits == 1:
             meanwhile()
             world.github.faults.add(Fault("GET */info/refs*", "fail", status=503, times=1))
 
-    # git's own second try is the second to strike.
+    # Git's own second try is the second hit.
     lost = world.github.faults.add(Fault("POST */git-receive-pack", "lose", times=2, on_hit=struck))
 
 
 def loses_the_push(world: World) -> Fault:
-    """The next push arrives and its answer does not; somebody pushes on top of it at once."""
+    """Lose the answer of the next push, and push on top of it at once."""
 
     def pushed_since(_: faults.Call) -> None:
         if lost.hits == 1:
             world.github.commit(world.repo, "feature", {"later.txt": "3\n"}, by="alice")
 
-    # git's own second try is the second to strike.
+    # Git's own second try is the second hit.
     lost = Fault("POST */git-receive-pack", "lose", times=2, on_hit=pushed_since)
     return world.github.faults.add(lost)
 

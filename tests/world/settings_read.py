@@ -1,4 +1,4 @@
-"""Which settings there are: found out by reading them all from a mapping that remembers what it was asked for."""
+"""Finds all settings by reading them from a mapping that remembers each name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OF_THE_SYSTEM = {"HOME", "XDG_DATA_HOME"}
 
 
 class Recorder(Mapping[str, str]):
-    """Settings that remember which of them were asked for."""
+    """Settings that remember which names were read."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = dict(values)
@@ -35,7 +35,7 @@ class Recorder(Mapping[str, str]):
 
 @cache
 def needed() -> Mapping[str, str]:
-    """What the documents say is needed, and no more."""
+    """Return only the settings that the documents require."""
     key = generate_private_key(65537, 2048)
     return {
         "HOME": "/nowhere",
@@ -51,7 +51,7 @@ def needed() -> Mapping[str, str]:
 
 @cache
 def known() -> frozenset[str]:
-    """Without the forms that name a file."""
+    """Return the names of all settings, without those that name a file."""
     here, in_the_cloud = Recorder(needed()), Recorder({**needed(), **CLOUD})
     settings.read(here)
     settings.read(in_the_cloud)

@@ -1,4 +1,4 @@
-"""Reads the store as only tests ask for it."""
+"""Queries that only tests need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def file_of(store: Store) -> Path:
 
 
 async def newest_deliveries(store: Store, limit: int = 100) -> list[StoredDelivery]:
-    """Without their bodies."""
+    """Return the newest deliveries, without their bodies."""
     sql = "SELECT * FROM deliveries ORDER BY received_at DESC, guid LIMIT :limit"
     rows = await store.read(lambda db: many(db, sql, limit=limit))
     return [StoredDelivery.of({**row, "body": None}) for row in rows]

@@ -1,4 +1,4 @@
-"""First messages of TLS: those of a real client, and those that somebody has bent."""
+"""First messages of TLS: those of a real client, and changed ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ RETRY = bytes.fromhex(
     + "0303cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c"
     + "00130100000c002b00020304003300020018"
 )
-"""A server that wants the hello once more."""
+"""A server's request for another hello."""
 
 
 def record(payload: bytes, kind: int = 22) -> bytes:
@@ -18,7 +18,7 @@ def record(payload: bytes, kind: int = 22) -> bytes:
 
 
 def message(name: str | None) -> bytes:
-    """Of Python's own client."""
+    """Return the hello of Python's own client."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     out = ssl.MemoryBIO()
@@ -33,12 +33,12 @@ def hello(name: str | None) -> bytes:
 
 
 def split(payload: bytes, size: int) -> bytes:
-    """The same message in many records."""
+    """Split a message into many records."""
     return b"".join(record(payload[at : at + size]) for at in range(0, len(payload), size))
 
 
 def extended(name: str | None, kind: int, data: bytes) -> bytes:
-    """With one extension more, at the end."""
+    """Return a hello with one more extension at its end."""
     body = bytearray(message(name)[4:])
     at = 34 + 1 + body[34]
     at += 2 + int.from_bytes(body[at : at + 2], "big")
@@ -50,6 +50,6 @@ def extended(name: str | None, kind: int, data: bytes) -> bytes:
 
 
 def named(*names: bytes, kind: int = 0) -> bytes:
-    """The data of a server_name extension."""
+    """Return the data of a server_name extension."""
     entries = b"".join(bytes((kind,)) + len(one).to_bytes(2, "big") + one for one in names)
     return len(entries).to_bytes(2, "big") + entries

@@ -1,4 +1,4 @@
-"""A person at the service's pages, with a browser that knows cookies and forms but no JavaScript."""
+"""A visitor of the service's pages, whose browser has cookies and forms but no JavaScript."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Visitor:
         return await self.client.post(path, data={"csrf": await self.csrf(page), **fields})
 
     async def leave_for_github(self, next_: str = "/") -> str:
-        """Where our own redirect leads."""
+        """Return the address to which our redirect leads."""
         answer = await self.client.get("/sign-in/github", params={"next": next_})
         assert answer.status_code == 302
         return answer.headers["location"]
 
     async def agree(self, address: str, login: str) -> str:
-        """At GitHub; where it sends the browser back to."""
+        """Agree at GitHub, and return the address to which it sends the browser back."""
         async with httpx.AsyncClient(headers={"user-agent": "browser"}) as client:
             page = await client.get(address)
             fields = {name: html.unescape(value) for name, value in FORM.findall(page.text)}

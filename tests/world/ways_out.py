@@ -1,10 +1,10 @@
-"""What a command of an agent asks of the one way out of its environment."""
+"""A command with which an agent tries the only way out of its environment."""
 
 from __future__ import annotations
 
 
 def asking(*hosts: str) -> str:
-    """Prints each host and the status with which the proxy answers for it."""
+    """Write a script that prints each host and the proxy's status for it."""
     return f"""python3 - <<'END'
 import os, socket, urllib.parse
 proxy = urllib.parse.urlsplit(os.environ["HTTPS_PROXY"])

@@ -1,4 +1,4 @@
-"""The webhook's edge alone, running, with a store behind it: what GitHub would send, and what came of it."""
+"""The running edge of webhooks with a store behind it, and requests as GitHub sends them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def signed(body: bytes, *, guid: str = "g-1", event: str = "issue_comment", secr
 
 @dataclass
 class Edge:
-    """A running edge, its store, and how often it asked for work to be done."""
+    """A running edge, its store, and how often it announced work."""
 
     store: Store
     server: Server

@@ -1,4 +1,4 @@
-"""A turn whose agent has written half of its work and goes on until somebody ends it, and where that work is saved."""
+"""A turn whose agent has written half of its work and waits until somebody ends it, and the saved work."""
 
 from __future__ import annotations
 

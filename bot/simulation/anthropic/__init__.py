@@ -1,4 +1,4 @@
-"""A scripted stand-in for Anthropic's API: a real server on loopback that refuses what the real one refuses."""
+"""A scripted stand-in for Anthropic's API: a real server on loopback that refuses the same requests."""
 
 from bot.simulation.anthropic.reading import ModelRequest, ToolResult
 from bot.simulation.anthropic.script import Call, Calls, Cut, Fail, Say, Script, Slow, Step, Wait

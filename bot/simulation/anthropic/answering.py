@@ -1,4 +1,4 @@
-"""Sends one scripted answer, in pieces or whole, with what the script wants to go wrong on the way."""
+"""Sends one scripted answer, in pieces or whole, with the faults that the script wants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EventPair = tuple[str, dict[str, object]]
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything about one answer that was decided before its first byte."""
+    """One answer as it was decided before its first byte."""
 
     message: wire.Message
     request_id: str
@@ -30,11 +30,11 @@ class Plan:
     cut: Cut | None = None
     hold: str | None = None
     hold_at: str = "content_block_delta"
-    """The event after the first of which it is held."""
+    """The answer is held after the first event of this name."""
 
 
 class ScriptedAnswer(Response):
-    """Sends a plan; tells the server when the client went away before the end."""
+    """Sends a plan, and tells the server if the client leaves before the end."""
 
     def __init__(self, plan: Plan, gates: Gates, on_gone: Callable[[], Awaitable[None]]) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class ScriptedAnswer(Response):
                 await self._gates.pass_through(self._plan.hold)
         if self._plan.cut is None or self._plan.cut.error:
             await send({"type": "http.response.body", "body": b""})
-        # otherwise the response is never completed, and the server tears the connection
+        # otherwise the response never ends, and the server cuts the connection
 
     def _events(self) -> Iterator[EventPair]:
         events = list(self._plan.message.events())

@@ -1,4 +1,4 @@
-"""What the real API refuses, in its words: credential, version, model, required fields."""
+"""Refuses what the real API refuses, in its words: credential, version, model, required fields."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MODEL_FAMILIES = ("claude-opus-", "claude-sonnet-", "claude-haiku-", "claude-fab
 
 
 class Refused(Exception):
-    """A request that the API does not serve."""
+    """The API refuses the request."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

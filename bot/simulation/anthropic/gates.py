@@ -1,4 +1,4 @@
-"""Named places at which an answer is held until a test or the demo lets it go on."""
+"""Named places at which an answer waits until a test or the demo lets it go on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import defaultdict
 
 
 class Gates:
-    """A name that was released stays open."""
+    """A released name stays open."""
 
     def __init__(self) -> None:
         self._open: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
@@ -23,7 +23,7 @@ class Gates:
             event.set()
 
     async def reached(self, name: str, timeout: float = 10.0) -> None:
-        """Return once an answer is (or was) held there."""
+        """Return once an answer waits (or waited) there."""
         async with asyncio.timeout(timeout):
             await self._reached[name].wait()
 

@@ -1,7 +1,7 @@
-"""Reads a Messages request as a script needs it: the words, the scenario, how far the conversation is.
+"""Reads a Messages request for a script: the words, the scenario, the place in the conversation.
 
-Nothing is remembered between requests: everything is told from the conversation that the client sends again each
-time, so a resumed or retried run finds its place by itself.
+It remembers nothing between requests, because the client sends the whole conversation each time. So a resumed or
+repeated run finds its place by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What came back from a tool that the model called."""
+    """The result of a tool that the model called."""
 
     id: str
     text: str
@@ -27,7 +27,7 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """A request as it was sent; header names are in lower case."""
+    """A request; header names are in lower case."""
 
     path: str
     headers: Mapping[str, str]
@@ -60,32 +60,32 @@ class ModelRequest:
 
     @cached_property
     def prompt(self) -> str:
-        """The last words of a person, without what the client put beside them."""
+        """Return a person's last words, without those that the client added."""
         return next((words for words in reversed(self.spoken) if words), "")
 
     @cached_property
     def spoken(self) -> list[str]:
-        """For each message, a person's words in it; empty where there are none."""
+        """Return a person's words of each message, which may be empty."""
         return ["\n".join(_words(message)) for message in self.messages]
 
     @property
     def tool_results(self) -> list[ToolResult]:
-        """All results so far, oldest first."""
+        """Return all results so far, oldest first."""
         return [_result(block) for message in self.messages for block in _blocks(message, "tool_result")]
 
     @property
     def tool_calls(self) -> list[Mapping[str, Any]]:
-        """All calls so far, oldest first: each with its `name` and `input`."""
+        """Return all calls so far with their `name` and `input`, oldest first."""
         return [block for message in self.messages for block in _blocks(message, "tool_use")]
 
     @cached_property
     def scenario(self) -> str | None:
-        """The name in the latest marker of any user text."""
+        """Return the name in the latest marker of any user text."""
         return self._place[0]
 
     @cached_property
     def step(self) -> int:
-        """How often the model has answered since the scenario was named (without one: since a person last spoke)."""
+        """Count the model's answers since the scenario was named (without one: since a person last spoke)."""
         start = self._place[1]
         return sum(1 for message in self.messages[start:] if message.get("role") == "assistant")
 
@@ -101,7 +101,7 @@ class ModelRequest:
 
 
 def texts(message: Mapping[str, Any]) -> list[str]:
-    """The text blocks of a message (not what tools answered)."""
+    """Return the text blocks of a message, without results of tools."""
     content = message.get("content") or ""
     if isinstance(content, str):
         return [content] if content else []

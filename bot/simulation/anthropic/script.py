@@ -1,4 +1,4 @@
-"""What a scripted model does: steps that answer, and preludes that happen before the next answer."""
+"""The script of a model: steps that answer, and preludes that happen before the next answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Say:
-    """The model says something and its turn ends."""
+    """The model says something, which ends its turn."""
 
     text: str
     usage: TokenUsage | None = None
@@ -30,8 +30,8 @@ class Say:
     """After the first piece of the text, keep the stream open until this name is released."""
     stop_reason: str = "end_turn"
     thought: int = 0
-    """Tokens of thinking before it, of which a stream shows pings alone, and a signature at their end. Then `hold`
-    keeps it open in the middle of them."""
+    """Tokens of thinking before it. A stream shows only pings for them, and a signature at their end; `hold` then keeps
+    it open in their middle."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Calls:
 
 @dataclass(frozen=True)
 class Fail:
-    """An error instead of an answer: `times` in a row, or for ever (None)."""
+    """An error instead of an answer: `times` in a row, or forever (None)."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -56,10 +56,8 @@ class Fail:
 
 @dataclass(frozen=True)
 class Cut:
-    """The stream of the next answer is torn after some of it: `times` in a row, or for ever (None).
-
-    `error` sends an error event first, as an overloaded API does, and ends the stream properly.
-    """
+    """The stream of the next answer breaks off: `times` in a row, or forever (None). With `error` it ends properly
+    after an error event, as that of an overloaded API does."""
 
     times: int | None = 1
     error: str | None = None
@@ -67,7 +65,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Slow:
-    """The next answer takes its time: before the first byte, and between its pieces."""
+    """The next answer is slow: before its first byte, and between its pieces."""
 
     first_token_seconds: float = 0.0
     between_seconds: float = 0.0
@@ -87,7 +85,7 @@ Step = Answer | Prelude | Callable[[ModelRequest], Answer]
 
 @dataclass(frozen=True)
 class Turn:
-    """One answer with what happens before it."""
+    """One answer with its preludes."""
 
     preludes: tuple[Prelude, ...]
     answer: Answer | Callable[[ModelRequest], Answer]

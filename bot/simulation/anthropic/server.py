@@ -1,4 +1,4 @@
-"""The server itself: checks a request, finds its place in a script, and answers."""
+"""The server: checks a request, finds its place in a script, and answers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from bot.simulation.anthropic.script import Answer, Cut, Fail, Prelude, Say, Scr
 from bot.simulation.loopback import serving
 
 SIDE_ANSWER = Say("Work on the repository")
-"""To requests without tools: the client's own questions (a title, a summary), never the agent's work."""
+"""The answer to requests without tools: the client's own questions (a title, a summary), never the agent's work."""
 
 
 class SimulatedAnthropic:
-    """`async with SimulatedAnthropic.running(api_key=…) as model:`; scripts may be set at any time."""
+    """Use `async with SimulatedAnthropic.running(api_key=…) as model:`; scripts may be set at any time."""
 
     def __init__(self, api_key: str, oauth_token: str | None = None) -> None:
         self.url = ""
@@ -34,9 +34,9 @@ class SimulatedAnthropic:
         """Change it to revoke or rotate."""
         self.oauth_tokens = [oauth_token] if oauth_token else []
         self.requests: list[ModelRequest] = []
-        """What was sent to it, refused or not, side questions and counts included."""
+        """All requests: refused ones, side questions and counts too."""
         self.gone = 0
-        """Answers whose client went away before their end."""
+        """The number of answers whose client left before their end."""
         self._changed = asyncio.Condition()
         self._scripts: dict[str, Script] = {}
         self._default = Script([Say("Done.")])
@@ -64,7 +64,7 @@ class SimulatedAnthropic:
         )
 
     def script(self, name: str, script: Script) -> None:
-        """What is done where the latest marker `[[scenario:NAME]]` stands in what people wrote."""
+        """Set the script for conversations whose latest marker is `[[scenario:NAME]]`."""
         self._scripts[name] = script
 
     def default(self, script: Script) -> None:
@@ -74,15 +74,14 @@ class SimulatedAnthropic:
         self._side = answer
 
     def release(self, name: str) -> None:
-        """Open a Wait or a hold for good."""
+        """Open a Wait or a hold permanently."""
         self._gates.release(name)
 
     async def reached(self, name: str, timeout: float = 10.0) -> None:
-        """Return once an answer was held there."""
         await self._gates.reached(name, timeout)
 
     async def until(self, predicate: Callable[[SimulatedAnthropic], bool], timeout: float = 10.0) -> None:
-        """Return once it holds; looked at after every request and every departure of a client."""
+        """Return once the predicate is true; it is asked after each request and each departure of a client."""
         async with asyncio.timeout(timeout), self._changed:
             await self._changed.wait_for(lambda: predicate(self))
 
@@ -143,7 +142,7 @@ class SimulatedAnthropic:
         return self._send(asked, answer, size, request_id, going)
 
     def _still(self, prelude: Prelude, place: tuple[str | None, int, int]) -> bool:
-        """Whether it happens (again); one with a number of times is counted when it does."""
+        """Decide whether a prelude happens (again), and count it if its times are limited."""
         if not isinstance(prelude, Fail | Cut) or prelude.times is None:
             return True
         self._used[place] += 1

@@ -1,4 +1,4 @@
-"""The API's own forms: message objects, server-sent events and errors, byte for byte as clients know them."""
+"""The API's forms: messages, server-sent events and errors, byte for byte as clients know them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ NO_CREDIT = (
     "Please go to Plans & Billing to upgrade or purchase credits."
 )
 PIECE = 40
-"""Characters in one delta."""
+"""The characters of one delta."""
 PINGS = 3
-"""While it thinks and shows nothing of it."""
+"""The pings of a stream during hidden thinking."""
 
 
 def error_body(kind: str, message: str, request_id: str) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def error_body(kind: str, message: str, request_id: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Message:
-    """One answer of the model, ready to be sent in either form."""
+    """One answer of the model, ready for both forms."""
 
     id: str
     model: str
@@ -54,7 +54,7 @@ class Message:
         return self._object(list(self.content), self.stop_reason, _full_usage(self.usage, self.usage.output_tokens))
 
     def events(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(name, data) in the order of the real stream; text and tool input come in pieces."""
+        """Yield (name, data) in the order of the real stream; text and tool input come in pieces."""
         start = self._object([], None, _full_usage(self.usage, 1))
         yield "message_start", {"type": "message_start", "message": start}
         for index, block in enumerate(self.content):
@@ -84,7 +84,7 @@ def event_bytes(name: str, data: Mapping[str, Any]) -> bytes:
 
 
 def message(answer: Answer, *, id_: str, model: str, request_bytes: int) -> Message:
-    """The answer as a message; without given usage it is estimated from the sizes."""
+    """Build the message of an answer; usage that is not given is estimated from the sizes."""
     content = list(_content(answer, id_))
     produced = sum(len(json.dumps(block)) for block in content)
     thought = answer.thought if isinstance(answer, Say) else 0

@@ -1,4 +1,4 @@
-"""A stateful stand-in for GitHub: a real server on loopback that refuses what the real one refuses."""
+"""A stateful stand-in for GitHub: a real server on loopback that refuses the same requests."""
 
 from bot.simulation.github.faults import Call, Fault
 from bot.simulation.github.simulated import SimulatedGitHub

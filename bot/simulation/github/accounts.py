@@ -1,4 +1,4 @@
-"""Accounts, Apps and their installations, as the stand-in knows them."""
+"""The stand-in's accounts, Apps and installations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Account:
     type: str = "User"
     created_at: float = 0.0
     members: dict[int, str] = field(default_factory=dict)
-    """Of an organisation: account id -> `admin` or `member`."""
+    """The members of an organisation: account id -> `admin` or `member`."""
 
 
 @dataclass(eq=False)
@@ -47,7 +47,7 @@ class App:
 
 @dataclass(eq=False)
 class Delivery:
-    """One attempt to hand a webhook over, as the App's delivery log shows it."""
+    """One attempt to deliver a webhook, as the App's delivery log shows it."""
 
     id: int
     guid: str
@@ -68,7 +68,7 @@ class Delivery:
 
 @dataclass(eq=False)
 class Installation:
-    """An App on an account, with the repositories and permissions that it was given."""
+    """An App on an account, with its repositories and permissions."""
 
     id: int
     app: App
@@ -83,8 +83,6 @@ class Installation:
 
 @dataclass(eq=False)
 class Token:
-    """An installation token: what it may do, where, and until when."""
-
     value: str = field(repr=False)
     installation: Installation
     repository_ids: frozenset[int] | None
@@ -95,7 +93,7 @@ class Token:
 
 @dataclass(eq=False)
 class SignIn:
-    """What somebody has agreed to: first known by a code that is good once, then by a token."""
+    """A person's consent to an App, known by a code that is good once and then by a token."""
 
     account: Account
     app: App

@@ -1,4 +1,4 @@
-"""What people and Apps do to threads and branches: each act changes the state and tells about it."""
+"""Acts of people and Apps on threads and branches: each changes the state and sends its webhooks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bot.simulation.github.threads import Comment, Issue, Label, Pull, Reaction,
 
 
 class Actions:
-    """Each method takes effect at once; permissions were checked before."""
+    """Acts that take effect at once; the caller has checked permissions."""
 
     def __init__(self, state: State, events: Events) -> None:
         self.state = state
@@ -41,7 +41,7 @@ class Actions:
         return comment
 
     def edit_comment(self, comment: Comment, by: Account, body: str, via: App | None = None) -> None:
-        """`via`: the App that does it in a person's name."""
+        """Edit a comment; `via` is an App that does it in a person's name."""
         old, comment.body = comment.body, body
         comment.updated_at = self.state.clock()
         comment.history.append((comment.updated_at, body))
@@ -57,7 +57,7 @@ class Actions:
         self.events.tell(comment.issue.repo, by, "issue_comment", payload)
 
     def react(self, subject: Comment | Issue | ReviewComment, by: Account, content: str) -> tuple[Reaction, bool]:
-        """The reaction and whether it is new."""
+        """Return the reaction, and whether it is new."""
         for each in subject.reactions:
             if each.user is by and each.content == content:
                 return each, False
@@ -67,7 +67,7 @@ class Actions:
         return reaction, True
 
     def submit_review(self, review: Review) -> None:
-        """Its own event, and one for each comment at a line. A reply is a review of its own, without words."""
+        """Send an event for the review and for each comment at a line. A reply is a separate review, without words."""
         pull, repo = review.pull, review.pull.issue.repo
         pull.reviews.append(review)
         shown = pull_payloads.review(self.state, review)
@@ -116,7 +116,7 @@ class Actions:
             self._told(issue, by, "closed" if state == "closed" else "reopened")
 
     def remove(self, issue: Issue, by: Account, target: Repository | None) -> Issue | None:
-        """Delete an issue, or transfer it with its comments: its number is gone, or leads to the new one."""
+        """Delete an issue, or transfer it with its comments, so that its number is gone or leads to the new one."""
         moved = None
         if target:
             moved = self._new_issue(target, issue.author, issue.title, issue.body, issue.app)
@@ -151,7 +151,7 @@ class Actions:
         self._told(pull.issue, by, action, **more)
 
     def open_pull(self, pull: Pull, app: App | None = None) -> Pull:
-        """Takes a pull whose issue is a draft of one: it gets its number here."""
+        """Open a pull request, and number its issue, which was only a stub."""
         draft = pull.issue
         issue = self._new_issue(draft.repo, draft.author, draft.title, draft.body, app)
         issue.pull, pull.issue = pull, issue
@@ -160,14 +160,14 @@ class Actions:
         return pull
 
     def _follow(self, pull: Pull) -> None:
-        """Bring the head's objects into the base repository, where GitHub shows them under refs/pull."""
+        """Copy the head's objects into the base repository, where GitHub shows them under refs/pull."""
         base = pull.issue.repo
         if pull.head_repo and pull.head_repo is not base:
             gitstore.git(base.path, "fetch", "--quiet", "--no-tags", str(pull.head_repo.path), pull.head_sha)
         gitstore.set_ref(base.path, f"refs/pull/{pull.number}/head", pull.head_sha)
 
     def refs_changed(self, repo: Repository, before: dict[str, str], after: dict[str, str], by: Account) -> None:
-        """After a push: tell of each ref (names as in `refs/…`) and move the pull requests along."""
+        """Send an event for each pushed ref (named `refs/…`), and move the pull requests along."""
         for name in sorted(before.keys() | after.keys()):
             old, new = before.get(name, gitstore.NO_SHA), after.get(name, gitstore.NO_SHA)
             if old == new:

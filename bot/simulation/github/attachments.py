@@ -1,6 +1,6 @@
-"""Files that people put into their texts: a lasting address for browsers, and a signed one for some minutes.
+"""Files that people attach to their texts: a lasting address for browsers, and a signed one for some minutes.
 
-As on a server of one's own: both are on the same host, and no token of the API opens the lasting one.
+As on GitHub Enterprise Server, both are on the same host, and no token of the API opens the lasting one.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _LASTING = "/user-attachments/assets/"
 
 
 def attach(state: State, repo: Repository, content: bytes, media_type: str) -> str:
-    """The address that the uploader's text gets."""
+    """Store a file, and return its address for the uploader's text."""
     found = Attachment(str(uuid.uuid4()), repo, content, media_type)
     state.attachments[found.id] = found
     return f"{state.url}{_LASTING}{found.id}"
 
 
 def signed(state: State, html: str) -> str:
-    """A rendered text in which each upload has an address that opens without signing in."""
+    """Give each upload in a rendered text an address that opens without a sign-in."""
     pattern = re.compile(rf'(?<=src="){re.escape(state.url + _LASTING)}([0-9a-f-]{{36}})(?=")')
     return pattern.sub(lambda match: _signed(state, match[1]) or match[0], html)
 
@@ -49,7 +49,7 @@ def _signature(number: str, until: int) -> str:
 
 def routes(state: State) -> Sequence[BaseRoute]:
     async def lasting(request: Request) -> Response:
-        """Of a private repository only for who has signed in with a browser."""
+        """Answer for a private repository only if a browser has signed in."""
         found = state.attachments.get(request.path_params["number"])
         target = _signed(state, found.id) if found and not found.repo.private else None
         return RedirectResponse(target, 302) if target else Response("Not Found", 404)

@@ -1,4 +1,4 @@
-"""Who is asking and what they may do: GitHub's rules for App JWTs, installation tokens and repository access."""
+"""Authenticates requests: GitHub's rules for App JWTs, installation tokens and repository access."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JWT_LIFETIME = 600
 
 
 class Refusal(Exception):
-    """GitHub says no: the answer's status, its JSON body and headers of its own."""
+    """GitHub refuses: the answer's status, JSON body and extra headers."""
 
     def __init__(
         self, status: int, message: str, *, errors: list[Any] | None = None, headers: dict[str, str] | None = None
@@ -32,10 +32,10 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Credential:
-    """What came in the Authorization header, already checked."""
+    """The checked content of the Authorization header."""
 
     kind: str = "none"
-    """`none`, `app` (a JWT), `installation` (a token) or `user` (a token of somebody who has signed in)."""
+    """`none`, `app` (a JWT), `installation` (a token) or `user` (a token of a person who signed in)."""
     app: App | None = None
     token: Token | None = None
     user: Account | None = None
@@ -43,7 +43,7 @@ class Credential:
 
 @dataclass
 class TokenRules:
-    """How tokens are made: `classic` (40 characters) or `stateless` (about 520), and how long they live."""
+    """The form of tokens, `classic` (40 characters) or `stateless` (about 520), and their lifetime."""
 
     format: str = "classic"
     lifetime: float = 3600.0
@@ -121,7 +121,7 @@ def _check_times(claims: dict[str, Any], now: float) -> None:
 def mint(
     state: State, rules: TokenRules, installation: Installation, wanted: dict[str, Any], form: str | None
 ) -> Token:
-    """A new token, narrowed as asked for; 422 for what the installation does not have."""
+    """Make a token, narrowed as requested; 422 for more than the installation has."""
     if installation.suspended_at is not None:
         raise Refusal(403, "This installation has been suspended")
     permissions = wanted.get("permissions") or installation.permissions
@@ -163,13 +163,13 @@ def in_scope(token: Token | None, repo: Repository) -> bool:
 
 
 def holds(token: Token, permission: str, level: str) -> bool:
-    """A permission that the installation has lost is lost to the tokens it gave out."""
+    """Check a permission; a token loses what its installation loses."""
     granted = {"metadata": "read", **token.installation.permissions}.get(permission, "none")
     return min(LEVELS[token.permissions.get(permission, "none")], LEVELS[granted]) >= LEVELS[level]
 
 
 def require(credential: Credential, repo: Repository, *needs: str) -> None:
-    """Any one of the needs (`issues:write`) suffices; private repositories without access are not there (404)."""
+    """Require any one of the needs (`issues:write`); without access, a private repository is a 404."""
     token = credential.token
     writes = any(need.endswith(":write") for need in needs)
     if not in_scope(token, repo):

@@ -1,4 +1,4 @@
-"""What a webhook's payload says beyond the object itself, and who is told."""
+"""Builds the payloads of webhooks around their object, and finds the recipients."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Events:
         return found[::-1]
 
     def installation(self, installation: Installation, action: str, sender: Account) -> None:
-        """`created`, `deleted`, `suspend`, `unsuspend`: told to the App itself."""
+        """Send `created`, `deleted`, `suspend` or `unsuspend` to the App itself."""
         payload = {
             "action": action,
             "installation": payloads.installation(self.state, installation),

@@ -1,4 +1,4 @@
-"""Trouble that can be ordered from the simulated GitHub, and the record of the calls that it had."""
+"""Faults of the simulated GitHub, and the record of its calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Kind = Literal["fail", "fail_after", "delay", "hold", "reset", "lose", "truncate
 
 @dataclass
 class Call(faults.Call):
-    """`path` is without the API's base."""
+    """A call; its `path` is without the API's base."""
 
     credential: str = "none"
     """`app` (a JWT), `installation` (a token) or `none`."""
@@ -24,9 +24,8 @@ class Call(faults.Call):
 
 @dataclass
 class Fault(faults.Fault):
-    """git's HTTP client sends a request again by itself when a connection that it had used before dies unanswered, so
-    `lose` and `reset` on a push want `times=2` to be seen by git at all.
-    """
+    """A fault of GitHub. If a reused connection dies, git's HTTP client repeats the request, so git notices `lose` and
+    `reset` on a push only with `times=2`."""
 
     kind: Kind
     status: int = 502

@@ -25,7 +25,7 @@ SERVICES = (WRITE_SERVICE, "git-upload-pack")
 
 
 def install_hook(root: Path) -> Path:
-    """The folder that `core.hooksPath` points at: one hook for all repositories."""
+    """Write one hook for all repositories, and return the folder for `core.hooksPath`."""
     folder = root / "hooks"
     folder.mkdir(parents=True, exist_ok=True)
     hook = folder / "proc-receive"
@@ -36,7 +36,7 @@ def install_hook(root: Path) -> Path:
 
 
 class GitHttp:
-    """ASGI: `/{owner}/{repo}.git/{info/refs,git-upload-pack,git-receive-pack}`."""
+    """The ASGI app of `/{owner}/{repo}.git/{info/refs,git-upload-pack,git-receive-pack}`."""
 
     def __init__(self, desk: Desk, hooks: Path) -> None:
         self._desk = desk
@@ -71,7 +71,7 @@ class GitHttp:
         return repo
 
     def _admit(self, scope: Scope, headers: dict[str, str], repo: Repository, service: str) -> Account | None:
-        """Who pushes or fetches; 401 asks git for a password, 404 hides what may not be seen."""
+        """Return the account that pushes or fetches; 401 asks git for a password, 404 hides a private repository."""
         token = _password(headers.get("authorization"))
         write = service == WRITE_SERVICE
         if token is None:
@@ -130,7 +130,7 @@ class GitHttp:
         return environ | ({"REMOTE_USER": person.login} if person else {})
 
     async def _receive_pack(self, backend: Backend, repo: Repository, person: Account | None, send: Send) -> None:
-        """The answer is held until the push took its effects, so that whoever reads next sees them."""
+        """Hold the answer until the push took effect, so that the next reader sees it."""
         held: list[Message] = []
 
         async def hold(message: Message) -> None:
@@ -156,7 +156,7 @@ def _service(scope: Scope) -> str:
 
 
 def _password(header: str | None) -> str | None:
-    """GitHub wants Basic for git; the user name of a token is not looked at."""
+    """Read the password; GitHub wants Basic for git and ignores the user name."""
     scheme, _, value = (header or "").partition(" ")
     if scheme.lower() != "basic":
         return None
@@ -175,8 +175,6 @@ def _in_git_words(refusal: Refusal, repo: Repository, bot: Account) -> Refusal:
 
 
 class Backend:
-    """One run of `git http-backend`."""
-
     def __init__(self, environ: dict[str, str], receive: Receive) -> None:
         self._environ = environ
         self._receive = receive
@@ -201,7 +199,7 @@ class Backend:
             await process.wait()
 
     async def _feed(self, stdin: asyncio.StreamWriter) -> None:
-        """The request's body; git may stop reading before its end."""
+        """Pass on the request's body; git may stop reading before its end."""
         more = True
         try:
             while more:

@@ -1,4 +1,4 @@
-"""Bare repositories on disk: made and read without the server; writes that need no objects of others use no process."""
+"""Bare repositories on disk. Writes that need no existing objects start no process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CONFIG = """[core]
 
 
 def environment() -> dict[str, str]:
-    """What every git process gets: nothing of the machine's own configuration."""
+    """Build git's environment, without the machine's configuration."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -47,7 +47,7 @@ def environment() -> dict[str, str]:
 
 
 def git(path: Path, *argv: str, stdin: bytes = b"", ok: tuple[int, ...] = (0,)) -> bytes:
-    """Run git in the bare repository; anything but an expected exit code is an error of the stand-in's user."""
+    """Run git in the bare repository; an unexpected exit code is a mistake of the stand-in's user."""
     command = ["git", "--git-dir", str(path), *argv]
     done = subprocess.run(command, input=stdin, capture_output=True, env=environment(), timeout=60, check=False)
     if done.returncode not in ok:
@@ -73,7 +73,7 @@ def write_object(path: Path, kind: str, data: bytes) -> str:
 
 
 def write_tree(path: Path, entries: Mapping[str, tuple[str, str]]) -> str:
-    """A tree (and those under it) from `path -> (mode, sha)`."""
+    """Write a tree and its subtrees from `path -> (mode, sha)`."""
     here: dict[str, tuple[str, str]] = {}
     below: dict[str, dict[str, tuple[str, str]]] = {}
     for name, entry in entries.items():
@@ -102,7 +102,7 @@ def write_commit(path: Path, tree: str, parents: list[str], message: str, *, who
 
 
 def entries(path: Path, ref: str) -> dict[str, tuple[str, str]]:
-    """Every file of a commit, `path -> (mode, sha)`."""
+    """Return every file of a commit as `path -> (mode, sha)`."""
     found = {}
     for line in git(path, "ls-tree", "-r", "-z", ref).decode("utf-8", "surrogateescape").split("\0"):
         if line:
@@ -122,7 +122,7 @@ def set_ref(path: Path, ref_name: str, sha: str | None) -> None:
 
 
 def ref(path: Path, name: str) -> str | None:
-    """Nothing here packs refs, so the loose file is the truth."""
+    """Read a ref from its loose file, because nothing here packs refs."""
     if ".." in name:
         return None
     target = path / name
@@ -133,7 +133,7 @@ def ref(path: Path, name: str) -> str | None:
 
 
 def refs(path: Path, prefix: str = "refs/") -> dict[str, str]:
-    """Names below the prefix -> sha."""
+    """Return the refs as name below the prefix -> sha."""
     root = path / prefix
     found = {}
     for folder, _, names in os.walk(root):
@@ -145,7 +145,7 @@ def refs(path: Path, prefix: str = "refs/") -> dict[str, str]:
 
 
 def resolve(path: Path, name: str, kind: str = "commit") -> str | None:
-    """The sha that a branch, tag, full ref or sha names, or None."""
+    """Return the sha of a branch, tag, full ref or sha, or None."""
     if name.startswith("-"):
         return None
     for candidate in (f"refs/heads/{name}", f"refs/tags/{name}", name):
@@ -156,7 +156,7 @@ def resolve(path: Path, name: str, kind: str = "commit") -> str | None:
 
 
 def object_at(path: Path, commit: str, name: str) -> tuple[str, str, str] | None:
-    """(mode, kind, sha) of what stands at a path."""
+    """Return (mode, kind, sha) of a path's entry."""
     if not name:
         return ("040000", "tree", git(path, "rev-parse", f"{commit}^{{tree}}").decode().strip())
     line = git(path, "ls-tree", "-z", commit, "--", f":(literal){name}", ok=(0, 128)).decode().rstrip("\0")
@@ -177,7 +177,7 @@ def file(path: Path, name: str, file_path: str) -> bytes | None:
 
 
 def diff(path: Path, base: str, head: str) -> str:
-    """What `head` brings since it left `base`, as a pull request shows it."""
+    """Return the changes of `head` since it left `base`, as a pull request shows them."""
     start = merge_base(path, base, head) or EMPTY_TREE
     end = resolve(path, head)
     assert end, f"{head} is not there"
@@ -192,7 +192,7 @@ def merge_base(path: Path, base: str, head: str) -> str | None:
 
 
 def count(path: Path, base: str, head: str) -> int:
-    """Commits of `head` that `base` lacks."""
+    """Count the commits of `head` that `base` lacks."""
     return int(git(path, "rev-list", "--count", head, f"^{base}"))
 
 
@@ -205,5 +205,5 @@ def checkout(path: Path, branch: str, target: Path) -> None:
 
 
 def merge_tree(path: Path, base: str, head: str) -> str:
-    """The tree of a merge without conflicts; ValueError when there are some."""
+    """Return the tree of a merge; ValueError if there are conflicts."""
     return git(path, "merge-tree", "--write-tree", base, head).decode().split("\n")[0]

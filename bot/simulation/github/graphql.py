@@ -1,4 +1,4 @@
-"""What REST does not have: which discussions of a diff are resolved, resolving one, and ending a draft."""
+"""The parts of GraphQL that REST lacks: resolved discussions of a diff, resolving one, and ending a draft."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def route(desk: Desk) -> Route:
 
 
 async def _answered(ask: Ask) -> Response:
-    """GraphQL says no with status 200."""
+    """Answer a query; GraphQL refuses with status 200."""
     ask.token()
     query, variables = str(ask.body.get("query", "")), ask.body.get("variables") or {}
     if "resolveReviewThread" in query:

@@ -1,4 +1,4 @@
-"""Makes and checks what the stand-in signs with: App keys, JSON web tokens, installation tokens."""
+"""Makes and checks App keys, JSON web tokens and installation tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALPHABET = string.ascii_letters + string.digits
 
 @functools.lru_cache(maxsize=64)
 def key_pair(n: int) -> rsa.RSAPrivateKey:
-    """The n-th key of this process: made once, since making one costs up to 0.1 s and tests start many servers."""
+    """Return the n-th key of this process, made once, because each costs up to 0.1 s and tests start many servers."""
     return rsa.generate_private_key(65537, 2048)
 
 
@@ -36,7 +36,7 @@ def decode(text: str) -> bytes:
 
 
 def parts(jwt: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
-    """(header, claims, signed bytes, signature); ValueError when it is no JSON web token."""
+    """Return (header, claims, signed bytes, signature); ValueError if it is no JSON web token."""
     head, claims, signature = jwt.split(".")
     parsed = [json.loads(decode(each)) for each in (head, claims)]
     if not all(isinstance(each, dict) for each in parsed):
@@ -59,7 +59,7 @@ def classic_token() -> str:
 
 
 def stateless_token(app_id: int, claims: dict[str, Any]) -> str:
-    """The form of 2026: `ghs_APPID_` and a JSON web token, about 520 characters."""
+    """Make a token in the form of 2026: `ghs_APPID_` and a JSON web token, about 520 characters."""
     head = encode(json.dumps({"typ": "JWT", "alg": "RS256", "kid": secrets.token_hex(8)}).encode())
     body = encode(json.dumps(claims).encode())
     # a signature of real size that holds both characters of base64url which the classic form lacks

@@ -1,4 +1,4 @@
-"""GitHub's allowances: requests an hour, and new content a minute and an hour, per credential."""
+"""GitHub's limits for each credential: requests an hour, new content a minute and an hour."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Bucket:
 
 @dataclass
 class Limits:
-    """The numbers may be changed while the server runs."""
+    """Limits that may be changed while the server runs."""
 
     clock: Clock
     requests_per_hour: int = 5000
@@ -31,12 +31,12 @@ class Limits:
     content_per_hour: int = 500
     retry_after: int = 60
     edits_count: bool = False
-    """Whether an edit is content: GitHub does not say, so both are to be stood."""
+    """An edit counts as content. GitHub does not say, so we must survive both."""
     _buckets: dict[str, Bucket] = field(default_factory=dict)
     _content: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def take(self, credential: Credential, cost: int = 1) -> dict[str, str]:
-        """Count a request; the headers that every answer carries, or 403 when none are left."""
+        """Count a request, and return the headers of every answer; 403 if none are left."""
         bucket, limit = self._bucket(credential), self._limit(credential)
         if cost and bucket.used >= limit:
             raise Refusal(403, f"API rate limit exceeded for {owner(credential)}.", headers=headers(bucket, limit))
@@ -44,11 +44,11 @@ class Limits:
         return headers(bucket, limit)
 
     def give_back(self, credential: Credential) -> None:
-        """An answer `304 Not Modified` is free."""
+        """Refund a request, because `304 Not Modified` is free."""
         self._bucket(credential).used -= 1
 
     def create(self, credential: Credential) -> None:
-        """Count a new comment, pull request or review; the secondary limit when there were too many."""
+        """Count a new comment, pull request or review; raise the secondary limit if there were too many."""
         now = self.clock()
         recent = [at for at in self._content[owner(credential)] if at > now - 3600]
         if len(recent) >= self.content_per_hour or (
@@ -58,7 +58,7 @@ class Limits:
         self._content[owner(credential)] = [*recent, now]
 
     def edit(self, credential: Credential) -> None:
-        """Count an edit of a comment, where edits count."""
+        """Count an edit of a comment if edits count."""
         if self.edits_count:
             self.create(credential)
 

@@ -1,4 +1,4 @@
-"""How GitHub writes accounts, Apps, repositories, issues and comments as JSON: the same in answers and in webhooks."""
+"""Accounts, Apps, repositories, issues and comments as GitHub's JSON, the same in answers and webhooks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ COUNTS = ("forks_count", "stargazers_count", "watchers_count", "forks", "watcher
 
 
 def stamp(seconds: float | None) -> str | None:
-    """GitHub's only form of a time: whole seconds and a Z."""
+    """Write a time as GitHub does: whole seconds and a Z."""
     if seconds is None:
         return None
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -215,7 +215,7 @@ def repo_url(state: State, repo: Repository) -> str:
 
 
 def association(repo: Repository, account: Account) -> str:
-    """How GitHub relates an author to a repository; it says little about permission, which is the point of it."""
+    """Return GitHub's `author_association`, which says little about permission."""
     if account is repo.owner:
         return "OWNER"
     if account.id in repo.owner.members:

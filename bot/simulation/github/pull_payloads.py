@@ -1,4 +1,4 @@
-"""How GitHub writes pull requests, reviews, files and commits as JSON."""
+"""Pull requests, reviews, files and commits as GitHub's JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 
 def pull(state: State, pull: Pull) -> Json:
-    """As in lists and webhooks."""
+    """Return the form of lists and webhooks."""
     issue, repo = pull.issue, pull.issue.repo
     url = f"{payloads.repo_url(state, repo)}/pulls/{pull.number}"
     page = payloads.page_of(state, issue)
@@ -75,7 +75,7 @@ def _end(state: State, repo: Repository | None, branch: str, sha: str) -> Json:
 
 
 def full_pull(state: State, whole: Pull) -> Json:
-    """As GitHub answers for one pull request: with the counts of its diff."""
+    """Return the form for one pull request, with the counts of its diff."""
     repo = whole.issue.repo
     files = changed_files(state, repo, whole.base_sha, whole.head_sha)
     return pull(state, whole) | {
@@ -95,7 +95,7 @@ def full_pull(state: State, whole: Pull) -> Json:
 
 
 MOST_LINES, MOST_BYTES = 20_000, 500 << 10
-"""Of one file's diff: beyond that GitHub shows nothing of it."""
+"""GitHub shows no longer diff of one file."""
 
 
 def changed_files(state: State, repo: Repository, base: str, head: str) -> list[Json]:
@@ -134,7 +134,7 @@ def _file(state: State, repo: Repository, what: tuple[str, str, str, str], patch
 
 
 def _patches(diff: str) -> list[str]:
-    """The hunks of each file, in order: what GitHub calls `patch`."""
+    """Return the hunks of each file, in order; GitHub calls them `patch`."""
     found = []
     for part in re.split(r"^diff --git .*\n", diff, flags=re.M)[1:]:
         start = re.search(r"^@@ ", part, flags=re.M)
@@ -143,7 +143,7 @@ def _patches(diff: str) -> list[str]:
 
 
 def commentable(patch: str) -> set[tuple[str, int]]:
-    """The (side, line) pairs that a review comment may be attached to."""
+    """Return the (side, line) pairs at which a review comment may be."""
     found: set[tuple[str, int]] = set()
     left = right = 0
     for line in patch.split("\n"):
@@ -162,7 +162,7 @@ def commentable(patch: str) -> set[tuple[str, int]]:
 
 
 def hunk_at(patch: str, side: str, line: int) -> str:
-    """From the head of the hunk down to the line, as GitHub shows it above a comment."""
+    """Return a hunk from its head down to the line, as GitHub shows it above a comment."""
     found: list[str] = []
     left = right = 0
     for text in patch.split("\n"):

@@ -1,7 +1,7 @@
 """git's proc-receive hook: refuses refs in GitHub's words. Standard library only; runs as a script in a process of git.
 
 Its rules come as JSON in FORGEHAND_RULES: {"protections": [[pattern, code, lines, reason, only]], "workflows": bool,
-"max_file_bytes": int, "verified": [sha], "secrets": [text]}. What is not refused falls through to git.
+"max_file_bytes": int, "verified": [sha], "secrets": [text]}. Everything else falls through to git.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NO_SHA = "0" * 40
 
 
 def read_packet() -> bytes | None:
-    """One pkt-line's content; None for a flush packet."""
+    """Read one pkt-line; None for a flush packet."""
     size = int(sys.stdin.buffer.read(4), 16)
     return sys.stdin.buffer.read(size - 4) if size else None
 
@@ -47,7 +47,7 @@ def say(*lines: str) -> None:
 
 
 def breaks(new: str, only: str, verified: list[str]) -> bool:
-    """Whether what is pushed is of the kind that a rule is about; a rule without one is about all."""
+    """Decide whether a push breaks a rule about `only` one kind of commit; an empty `only` means every push."""
     if not only or new == NO_SHA:
         return not only
     if only == "linear":
@@ -70,7 +70,7 @@ def protected(new: str, ref: str, rules: list[Protection], verified: list[str]) 
 
 
 def workflow(new: str) -> str | None:
-    """A workflow file that commits new to this repository touch."""
+    """Refuse new commits that touch a workflow file."""
     argv = ("log", "--format=", "--name-only", "--diff-merges=combined", new, "--not", "--all")
     names = [name for name in git(*argv, "--", ".github/workflows") if name]
     if not names:
@@ -79,7 +79,7 @@ def workflow(new: str) -> str | None:
 
 
 def secret(new: str, ref: str, known: list[str]) -> str | None:
-    """Push protection: on whatever ref, and however it is called."""
+    """Refuse known secrets on any ref."""
     for commit in git("rev-list", new, "--not", "--all"):
         for line in (
             git("grep", "-I", "-n", "-F", *(part for one in known for part in ("-e", one)), commit, "--")
@@ -123,7 +123,7 @@ def too_large(new: str, limit: int) -> str | None:
 
 
 def judge(command: Command) -> str | None:
-    """Why not, or None."""
+    """Return the reason for a refusal, or None."""
     rules = json.loads(os.environ["FORGEHAND_RULES"])
     _, new, ref = command
     refused = protected(new, ref, rules["protections"], rules["verified"])

@@ -1,4 +1,4 @@
-"""How an App comes to be: by hand in a test, or by the manifest flow of `/setup`."""
+"""Registers Apps: by hand in a test, or by the manifest flow of `/setup`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def register(
     permissions: Mapping[str, str] = PERMISSIONS,
     events: Sequence[str] = EVENTS,
 ) -> App:
-    """A new App with a key of its own; `webhook` is its address and secret."""
+    """Register an App with its own key; `webhook` is its address and secret."""
     key = keys.key_pair(len(state.apps))
     app = App(
         id=state.new_id(),
@@ -67,7 +67,7 @@ def register(
 
 
 def from_manifest(state: State, manifest: Mapping[str, Any], owner: str) -> App:
-    """GitHub makes the secret itself and grants what the manifest asks for."""
+    """Register the App of a manifest, with a new secret and the permissions that it asks for."""
     slug = str(manifest["name"]).lower().replace(" ", "-")
     hook = manifest.get("hook_attributes", {})
     app = register(

@@ -1,4 +1,4 @@
-"""What GitHub shows of a markdown body: its HTML and its text, hidden parts left out."""
+"""Renders a markdown body as GitHub does: as HTML, and as text without hidden parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SILENT = ("script", "style", "title")
 
 
 MOST_QUOTED = 50_000
-"""Lines of quotes times all lines, as far as the library can be asked: its time grows with their product."""
+"""The most quoted lines times all lines, because the library's time grows with that product."""
 
 
 def html(body: str) -> str:
@@ -21,7 +21,7 @@ def html(body: str) -> str:
 
 
 def is_flood(body: str) -> bool:
-    """GitHub reads any text in no time; the library that stands in for it must not hold up those who ask."""
+    """Recognise a text that takes the library too long; GitHub reads any text quickly."""
     lines = body.split("\n")
     return sum(">" in line[:40] for line in lines) * len(lines) > MOST_QUOTED or body.count("[") > 2_000
 
@@ -34,7 +34,7 @@ def text(body: str) -> str:
 
 
 class _Text(HTMLParser):
-    """Keeps text, drops comments, tags and what no browser shows."""
+    """Collects the text, without comments, tags and elements that no browser shows."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

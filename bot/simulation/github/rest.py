@@ -1,4 +1,4 @@
-"""The REST API's manners: user agent, credentials, rate limits, JSON, pages, errors; areas add the routes."""
+"""The REST API's common rules: user agent, credentials, rate limits, JSON, pages, errors."""
 
 from __future__ import annotations
 
@@ -35,8 +35,6 @@ NO_USER_AGENT = (
 
 @dataclass(frozen=True)
 class Desk:
-    """What every handler works with."""
-
     state: State
     actions: Actions
     limits: Limits
@@ -45,7 +43,7 @@ class Desk:
 
 @dataclass(frozen=True)
 class Ask:
-    """One request, its credential checked."""
+    """A request with a checked credential."""
 
     desk: Desk
     request: Request
@@ -69,7 +67,7 @@ class Ask:
         return self.request.query_params.get(name, default)
 
     def accepts(self, form: str) -> bool:
-        """Whether a media type such as `diff`, `raw` or `full` was asked for."""
+        """Decide whether the request asks for a media type such as `diff`, `raw` or `full`."""
         accept = self.request.headers.get("accept", "")
         return any(part in accept for part in (f"github.{form}", f"github.v3.{form}"))
 
@@ -88,7 +86,7 @@ class Ask:
         return self.token().installation.app.bot
 
     def repo(self, *needs: str) -> Repository:
-        """The repository of the path, if the credential holds any one of the needs there."""
+        """Return the repository of the path, if the credential has one of the needs there."""
         repo = self._find_repo()
         auth.require(self.credential, repo, *needs)
         return repo
@@ -122,7 +120,7 @@ class Ask:
         return repo.issues[number]
 
     def text(self, resource: str, name: str, *, limit: int = BODY_LIMIT, required: bool = True) -> str | None:
-        """A string of the body: 422 when it is missing, empty, of another type or too long."""
+        """Return a string of the body; 422 if it is missing, empty, of another type or too long."""
         value = self.body.get(name)
         if value is None and not required:
             return None
@@ -145,7 +143,7 @@ Table = Sequence[tuple[str, str, Handler]]
 
 
 def of_repositories(*rows: tuple[str, str, Handler]) -> Table:
-    """Paths below a repository, which is called by its name or by its number."""
+    """Build the paths below a repository, by its name and by its number."""
     prefixes = ("/repos/{owner}/{repo}", "/repositories/{repo_id}")
     return tuple((method, prefix + path, handler) for prefix in prefixes for method, path, handler in rows)
 
@@ -166,7 +164,7 @@ def nothing() -> Response:
 
 
 def page_of(ask: Ask) -> tuple[int, int]:
-    """(page, per_page), with GitHub's bounds."""
+    """Return (page, per_page) within GitHub's bounds."""
 
     def number(name: str, default: int) -> int:
         text = ask.query(name)
@@ -182,8 +180,8 @@ def paged(
     wrap: str | None = None,
     beside: Mapping[str, Any] | None = None,
 ) -> Response:
-    """One page of the items with its Link header; `wrap` names the list inside an object with a total and whatever
-    stands beside it."""
+    """Answer with one page of the items and its Link header; `wrap` names the list in an object with its total and the
+    fields `beside` it."""
     page, size = page_of(ask)
     last = max(1, -(-len(items) // size))
     shown = [render(item) for item in items[(page - 1) * size : page * size]]
@@ -208,7 +206,7 @@ def link(ask: Ask, rel: str, **changed: object) -> str:
 
 
 def routes(desk: Desk, tables: Sequence[Table]) -> list[Route]:
-    """One route a path; a method that it does not know is 404, as at GitHub. The last one takes all that is left."""
+    """Make one route per path. An unknown method is 404, as at GitHub, and so is any other path."""
     by_path: dict[str, dict[str, Handler]] = {}
     for table in tables:
         for method, path, handler in table:

@@ -1,4 +1,4 @@
-"""Routes of GitHub Actions: runs, jobs, their logs on another host, and running what failed again."""
+"""Routes of GitHub Actions: runs, jobs, their logs on another host, and repeating failed jobs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def list_jobs(ask: Ask) -> Response:
 
 
 async def get_log(ask: Ask) -> Response:
-    """An address on another host, good for a minute, that opens by itself."""
+    """Redirect to a signed address on another host, good for a minute."""
     number, repo = ask.number("job_id"), ask.repo("actions:read")
     job = next((job for run in repo.workflows.values() for job in run.jobs if job.check.id == number), None)
     if job is None or job.check.status != "completed":
@@ -113,7 +113,7 @@ def _signature(number: int, until: int) -> str:
 
 
 def log_host(state: State) -> Starlette:
-    """The other host: it takes a signed address, and refuses whoever brings a credential as well."""
+    """Make the other host, which takes signed addresses and refuses requests with a credential."""
 
     async def log(request: Request) -> Response:
         if "authorization" in request.headers:

@@ -1,4 +1,4 @@
-"""Routes of the App itself: who it is, its installations and tokens, its hook's delivery log, rate limits, users."""
+"""Routes of the App itself: its installations and tokens, its hook's delivery log, rate limits, users."""
 
 from __future__ import annotations
 
@@ -108,13 +108,13 @@ def _item(delivery: Delivery) -> Json:
 
 
 def _kept(ask: Ask) -> list[Delivery]:
-    """GitHub's log goes back three days."""
+    """Return the deliveries of the last three days, as far back as GitHub's log goes."""
     oldest = ask.state.clock() - KEPT_SECONDS
     return [each for each in ask.app().deliveries if each.delivered_at >= oldest]
 
 
 async def list_deliveries(ask: Ask) -> Response:
-    """Newest first; the cursor is the id after which a page begins. Attempts under way are not listed yet."""
+    """List finished attempts, newest first; the cursor is the id before the page."""
     found = [each for each in reversed(_kept(ask)) if each.status != "pending"]
     wanted = ask.query("status")
     if wanted:
@@ -172,7 +172,7 @@ async def get_myself(ask: Ask) -> Response:
 
 
 async def get_membership(ask: Ask) -> Response:
-    """Whether somebody is an owner of the organisation: how pages tell who may change settings."""
+    """Tell whether somebody is an owner of the organisation, which decides who may change settings."""
     token = ask.token()
     if not auth.holds(token, "members", "read"):
         raise Refusal(403, auth.NOT_ACCESSIBLE)
@@ -187,7 +187,7 @@ async def get_membership(ask: Ask) -> Response:
 
 
 async def convert_manifest(ask: Ask) -> Response:
-    """Once for each code, and without a credential."""
+    """Convert each code once, without a credential."""
     offered = ask.state.manifests.pop(ask.param("code"), None)
     if offered is None:
         raise Refusal(404, "Not Found")

@@ -20,7 +20,7 @@ CONCLUSIONS = ("success", "failure", "neutral", "cancelled", "skipped", "timed_o
 
 
 def _apply(ask: Ask, check: CheckRun) -> None:
-    """Take over what the body says; 422 for what GitHub does not take."""
+    """Change the check as the body says; 422 for values that GitHub refuses."""
     status, conclusion = ask.body.get("status", check.status), ask.body.get("conclusion", check.conclusion)
     output = ask.body.get("output") or check.output
     if status not in STATUSES:
@@ -48,7 +48,7 @@ def _apply(ask: Ask, check: CheckRun) -> None:
 
 
 def _annotations(ask: Ask) -> list[Json]:
-    """Those of the body; 422 for what GitHub takes neither of them nor of the buttons."""
+    """Return the body's annotations; 422 for annotations or buttons that GitHub refuses."""
     found = (ask.body.get("output") or {}).get("annotations") or []
     buttons = ask.body.get("actions") or []
     if len(found) > 50 or len(buttons) > 3:
@@ -120,7 +120,7 @@ async def list_annotations(ask: Ask) -> Response:
 
 
 async def combined_status(ask: Ask) -> Response:
-    """The last status in each context, and what they come to."""
+    """Return the last status in each context, and their combined state."""
     repo = ask.repo("statuses:read")
     sha = await asyncio.to_thread(gitstore.resolve, repo.path, ask.param("ref"))
     if sha is None:

@@ -16,7 +16,7 @@ from bot.simulation.github.state import Protection, Repository
 
 WRITE = "contents:write"
 OWN_WORDS = ("author", "committer", "signature")
-"""With any of these in a request the commit is somebody's own, and GitHub does not sign it."""
+"""With any of these fields, GitHub does not sign the commit."""
 SIGNATURE = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n c3RhbmQtaW4=\n -----END PGP SIGNATURE-----"
 
 
@@ -132,7 +132,7 @@ def _breaks(repo: Repository, rule: Protection, new: str) -> bool:
 
 
 async def commit_on_branch(ask: Ask, given: Json) -> Json:
-    """GraphQL's: one commit on a branch that exists, of whole files; always signed, and modes are lost."""
+    """Make GraphQL's commit of whole files on an existing branch; it is always signed, and modes are lost."""
     where = given["branch"]
     repo = ask.state.repo(where["repositoryNameWithOwner"])
     token = ask.token()
@@ -166,7 +166,7 @@ def _committed(ask: Ask, repo: Repository, old: str, given: Json) -> str:
 
 
 async def branch_rules(ask: Ask) -> Response:
-    """Those of rulesets; what protects a branch in the older way is not among them."""
+    """List the rules of rulesets, without classic branch protection."""
     repo, branch = ask.repo("metadata:read"), ask.param("branch")
     kinds = {"signatures": "required_signatures", "linear": "required_linear_history", "": "update"}
     found = [rule for rule in repo.protections if rule.code == "GH013" and fnmatchcase(branch, rule.pattern)]

@@ -18,7 +18,7 @@ CONTENTS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes"
 
 
 def _writable(ask: Ask) -> Issue:
-    """Issues need `issues: write`; for a pull request's conversation `pull_requests: write` serves too."""
+    """Require `issues: write`; for a pull request's conversation, `pull_requests: write` is enough."""
     issue = ask.issue(*READ)
     auth.require(ask.credential, issue.repo, *_needs(issue))
     return issue
@@ -29,7 +29,7 @@ def _needs(issue: Issue) -> tuple[str, ...]:
 
 
 def _rendered(ask: Ask, whole: Json) -> Json:
-    """The forms of a body that the media type asks for."""
+    """Return the body in the forms of the media type."""
     body = whole["body"] or ""
     if ask.accepts("full"):
         return whole | {"body_text": rendering.text(body), "body_html": _page(ask, body)}
@@ -77,7 +77,7 @@ async def list_issues(ask: Ask) -> Response:
 
 
 async def list_comments(ask: Ask) -> Response:
-    """Always oldest first: `sort` and `direction` are for the repository's list only."""
+    """List comments oldest first; only the repository's list knows `sort` and `direction`."""
     issue = ask.issue(*READ)
     by_age = [each for each in _sorted(ask, issue.comments) if not each.deleted]
     by_age.sort(key=lambda each: each.id)

@@ -46,7 +46,7 @@ async def list_pulls(ask: Ask) -> Response:
 
 
 def _head(ask: Ask, repo: Repository) -> tuple[Repository, str, str]:
-    """The head's repository, branch and sha; 422 when there is no such branch."""
+    """Return the head's repository, branch and sha; 422 if there is no such branch."""
     owner, colon, branch = str(ask.body.get("head") or "").rpartition(":")
     heads = (
         [repo]
@@ -64,7 +64,7 @@ def _head(ask: Ask, repo: Repository) -> tuple[Repository, str, str]:
 
 
 def check_new(repo: Repository, head_repo: Repository, head: tuple[str, str], base: tuple[str, str]) -> None:
-    """What GitHub says about a pull request that cannot be: nothing to merge, or there already."""
+    """Refuse an impossible pull request: nothing to merge, or already open."""
     (branch, sha), (base_branch, base_sha) = head, base
     label = f"{head_repo.owner.login}:{branch}"
     for pull in repo.pulls.values():
@@ -95,7 +95,7 @@ async def create_pull(ask: Ask) -> Response:
     ask.desk.limits.create(ask.credential)
     now = ask.state.clock()
     stub = Issue(0, repo, 0, str(title), body, ask.actor, now, now)
-    # checked again: another request may have been quicker while git was asked
+    # check again: another request may have been quicker while git ran
     check_again = [each for each in repo.pulls.values() if each.state == "open" and each.head == branch]
     if any(each.head_repo is head_repo and each.base == base for each in check_again):
         label = f"{head_repo.owner.login}:{branch}"
@@ -181,7 +181,7 @@ async def list_comments_of_review(ask: Ask) -> Response:
 
 
 async def dismiss_review(ask: Ask) -> Response:
-    """Of a review that counts: comments cannot be dismissed."""
+    """Dismiss a review, unless it is only a comment."""
     found = next((each for each in _pull(ask, WRITE).reviews if each.id == ask.number("review_id")), None)
     if found is None:
         raise Refusal(404, "Not Found")
@@ -194,7 +194,7 @@ async def dismiss_review(ask: Ask) -> Response:
 
 
 async def request_reviewers(ask: Ask) -> Response:
-    """All of them or none."""
+    """Request all reviewers or none."""
     pull = _pull(ask, WRITE)
     wanted = [ask.state.account(str(each)) for each in ask.body.get("reviewers") or []]
     repo = pull.issue.repo
@@ -234,7 +234,7 @@ async def create_review(ask: Ask) -> Response:
 
 
 def _inline(ask: Ask, pull: Pull, sha: str, comments: list[Json]) -> list[ReviewComment]:
-    """The comments at lines; 422 for a line that the diff does not show, which refuses the review as a whole."""
+    """Read the comments at lines; a line that the diff lacks refuses the whole review with 422."""
     repo = pull.issue.repo
     if gitstore.resolve(repo.path, sha) is None:
         raise Refusal(422, "Unprocessable Entity", errors=["The commit_id is not part of the pull request"])

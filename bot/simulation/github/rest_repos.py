@@ -1,4 +1,4 @@
-"""Routes of a repository: what it is, who may do what, its files, branches, refs and commits."""
+"""Routes of a repository: permissions, files, branches, refs and commits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def get_repo(ask: Ask) -> Response:
 
 
 async def get_permission(ask: Ask) -> Response:
-    """`permission` is the old four-step word, `role_name` the true one; only people are collaborators."""
+    """Return the old four-step `permission` and the true `role_name`; only people are collaborators."""
     repo = ask.repo("metadata:read")
     if not auth.in_scope(ask.credential.token, repo):
         raise Refusal(403, "Must have push access to view collaborator permission.")

@@ -26,7 +26,7 @@ async def get_comment(ask: Ask) -> Response:
 
 
 async def reply(ask: Ask) -> Response:
-    """To the first comment of a discussion only, and of the pull request that the path names."""
+    """Reply only to the first comment of a discussion, and of the pull request in the path."""
     review, comment = _find(ask, WRITE)
     if review.pull.number != ask.number("number"):
         raise Refusal(404, "Not Found")

@@ -1,4 +1,4 @@
-"""The stand-in as a whole: one server on loopback that answers as GitHub does, and the world's API beside it."""
+"""The whole stand-in: one server on loopback that answers as GitHub does, and methods that change its world."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ TABLES = (
 
 
 class SimulatedGitHub(Apps, Repos, Threads, Workflows):
-    """`async with SimulatedGitHub.running(folder) as github`; `extra_routes` adds pages that read `github.state`."""
+    """Start it with `async with SimulatedGitHub.running(folder) as github`; `extra_routes` adds pages to it."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class SimulatedGitHub(Apps, Repos, Threads, Workflows):
         token_format: str = "classic",
         extra_routes: Callable[[SimulatedGitHub], Sequence[BaseRoute]] | None = None,
     ) -> AsyncIterator[SimulatedGitHub]:
-        """Serves until the block ends; a mistake of the stand-in itself is raised at its end."""
+        """Serve until the block ends, and then raise a mistake of the stand-in itself."""
         github = cls(root, clock=clock, token_format=token_format, extra_routes=extra_routes)
         try:
             await github.start(port)
@@ -125,13 +125,13 @@ class SimulatedGitHub(Apps, Repos, Threads, Workflows):
 
     @property
     def calls(self) -> list[Call]:
-        """Every request that came, in order."""
+        """Return all requests, in order."""
         return self._app.calls
 
     async def changed(self, predicate: Callable[[], T | Literal[False] | None], timeout: float = 10.0) -> T:
-        """Wait until the predicate holds; it is asked after each change of the state."""
+        """Wait until the predicate is true; it is asked after each change of the state."""
         return await self.state.changed(predicate, timeout)
 
     async def idle(self, timeout: float = 15.0) -> None:
-        """Until every webhook so far was answered or given up."""
+        """Wait until every webhook so far was answered or given up."""
         await self.webhooks.idle(timeout)

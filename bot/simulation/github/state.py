@@ -1,4 +1,4 @@
-"""What the stand-in knows: repositories and all else, as plain objects that tests and pages may read."""
+"""The stand-in's state: repositories and everything else, as plain objects that tests and pages may read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROLES = ("none", "read", "triage", "write", "maintain", "admin")
 
 @dataclass(eq=False)
 class CheckRun:
-    """A check run; `history` holds the (status, conclusion) pairs it went through."""
+    """A check run; `history` has its (status, conclusion) pairs so far."""
 
     id: int
     repo: Repository
@@ -42,25 +42,24 @@ class CheckRun:
     external_id: str | None = None
     suite: int = 0
     actions: list[dict[str, str]] = field(default_factory=list)
-    """Its buttons."""
     history: list[tuple[str, str | None]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Protection:
-    """A rule for branches that match `pattern`: pushes are refused with `code` and `lines`, as GitHub words it."""
+    """A rule that refuses pushes to branches like `pattern`, with GitHub's `code` and `lines`."""
 
     pattern: str
     code: str = "GH006"
     lines: tuple[str, ...] = ("Changes must be made through a pull request.",)
     reason: str = "protected branch hook declined"
     only: str = ""
-    """`signatures`: about commits that are not verified; `linear`: about merges; empty: about every push."""
+    """`signatures` refuses unverified commits, `linear` merges; empty: every push."""
 
 
 @dataclass(eq=False)
 class Attachment:
-    """A file that somebody has put into a text."""
+    """A file that somebody attached to a text."""
 
     id: str
     repo: Repository = field(repr=False)
@@ -70,7 +69,7 @@ class Attachment:
 
 @dataclass(eq=False)
 class Repository:
-    """A repository: its bare git directory, its people, its threads. Threads of pull requests are in `issues` too."""
+    """A repository; `issues` also has the threads of pull requests."""
 
     id: int
     world: State = field(repr=False)
@@ -89,22 +88,22 @@ class Repository:
     grants: dict[int, str] = field(default_factory=dict)
     issues: dict[int, Issue] = field(default_factory=dict)
     gone: dict[int, Issue | None] = field(default_factory=dict)
-    """Issues that were deleted (None), or transferred to become another."""
+    """Issues that were deleted (None) or became another by a transfer."""
     labels: dict[str, Label] = field(default_factory=dict)
     checks: dict[int, CheckRun] = field(default_factory=dict)
     statuses: list[CommitStatus] = field(default_factory=list)
-    """In the order in which they were set; the last in a context counts."""
+    """The statuses in order; the last in a context counts."""
     workflows: dict[int, WorkflowRun] = field(default_factory=dict)
     protections: list[Protection] = field(default_factory=list)
     verified: set[str] = field(default_factory=set)
-    """Commits that carry a signature which GitHub holds for good."""
+    """Commits with a signature that GitHub trusts."""
     signs: bool = True
-    """Whether GitHub signs what its own API makes; a GitHub Enterprise Server may not."""
+    """GitHub signs the commits of its API; a GitHub Enterprise Server may not."""
     reuses_trees: bool = True
-    """Whether the API knows trees that came by a push to a ref that is no branch."""
+    """The API knows trees that came with a push to a ref that is no branch."""
     made_trees: set[str] = field(default_factory=set)
     known_secrets: list[str] = field(default_factory=list)
-    """What push protection lets nobody push."""
+    """Texts that push protection refuses."""
     pushes: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     @property
@@ -131,7 +130,7 @@ class Repository:
         gitstore.checkout(self.path, branch, path)
 
     def grant(self, login: str, role: str) -> None:
-        """Make somebody a collaborator, change what they may do, or (`none`) take it away."""
+        """Make somebody a collaborator, change their role, or (`none`) remove them."""
         account = self.world.user(login)
         if role == "none":
             self.grants.pop(account.id, None)
@@ -140,7 +139,7 @@ class Repository:
         self.world.touch()
 
     def role(self, account: Account) -> str:
-        """What the person may do here, as GitHub's `role_name`."""
+        """Return the person's permission here, as GitHub's `role_name`."""
         granted = [self.grants.get(account.id, "none")]
         if account is self.owner or self.owner.members.get(account.id) == "admin":
             granted.append("admin")
@@ -150,14 +149,14 @@ class Repository:
 
 
 class State:
-    """All of it, with the lookups; `touch()` after a change wakes who waits for one."""
+    """The whole state with its lookups; call `touch()` after a change to wake those who wait for one."""
 
     def __init__(self, root: Path, clock: Clock = time.time) -> None:
         self.root = root
         self.clock = clock
         self.url = ""
         self.at_the_browser = ""
-        """Whom the sign-in page takes its visitor for; they may say otherwise."""
+        """The account that the sign-in page suggests to its visitor."""
         self.logs_url = ""
         self.accounts: dict[int, Account] = {}
         self.repos: dict[int, Repository] = {}
@@ -186,7 +185,7 @@ class State:
                 future.set_result(None)
 
     async def changed(self, predicate: Callable[[], T | Literal[False] | None], timeout: float = 10.0) -> T:
-        """The first truthy answer of the predicate, asked now and after each change."""
+        """Return the predicate's first truthy answer; it is asked now and after each change."""
         async with asyncio.timeout(timeout):
             while not (answer := predicate()):
                 future = asyncio.get_running_loop().create_future()

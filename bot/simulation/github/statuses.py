@@ -1,4 +1,4 @@
-"""Commit statuses: the older kind of check, which whoever may push sets by a word on a commit."""
+"""Commit statuses: the older kind of check, which everybody who may push can set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bot.simulation.github.state import Repository, State
 
 @dataclass(eq=False)
 class CommitStatus:
-    """In a context of its own choosing; the last one in a context counts."""
+    """A status in a context; the last one in a context counts."""
 
     id: int
     repo: Repository = field(repr=False)
@@ -23,12 +23,12 @@ class CommitStatus:
 
 
 def latest(repo: Repository, sha: str) -> list[CommitStatus]:
-    """Of each context, the newest first."""
+    """Return the latest status of each context, newest first."""
     return list({each.context: each for each in repo.statuses if each.sha == sha}.values())[::-1]
 
 
 def combined(found: list[CommitStatus]) -> str:
-    """Nothing at all is pending, too."""
+    """Combine the statuses; without any, the result is pending."""
     states = {each.state for each in found}
     if states & {"failure", "error"}:
         return "failure"
@@ -36,7 +36,7 @@ def combined(found: list[CommitStatus]) -> str:
 
 
 def shown(state: State, one: CommitStatus) -> Json:
-    """As the combined status lists it: without who has set it."""
+    """Return the form in the combined status, which does not say who set it."""
     return {
         "id": one.id,
         "node_id": node_id("StatusContext", one.id),

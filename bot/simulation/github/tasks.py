@@ -1,8 +1,8 @@
-"""The checkboxes of a markdown body: which are shown, and what a click on one makes of the text.
+"""The checkboxes of a markdown body: which are shown, and how a click on one changes the text.
 
-As GitHub's published `task_list` does both: a box is what begins a line of a list item *as it is rendered*, and a
-click changes the line of the same number among those that look like one *in the source*, code included. A body in
-which the two differ is ticked in the wrong place, here as there.
+It works as GitHub's published `task_list`. A box begins a line of a list item *as rendered*. A click changes the line
+of the same number among those that look like a box *in the source*, code included. If the two differ, the click
+changes the wrong line, here as there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FENCE = re.compile(r"```\w*\s*")
 
 
 def shown(body: str) -> list[str]:
-    """The line beside each box of the page, in order."""
+    """Return the line beside each rendered box, in order."""
     if rendering.is_flood(body):
         return []
     from markdown_it import MarkdownIt
@@ -35,7 +35,7 @@ def shown(body: str) -> list[str]:
 
 
 def lines(body: str) -> list[int]:
-    """The lines of the source that a click may change, in order."""
+    """Return the source lines that a click may change, in order."""
     found, fenced = [], False
     for at, line in enumerate(body.split("\n")):
         fenced = not fenced if _FENCE.fullmatch(line) else fenced
@@ -45,7 +45,7 @@ def lines(body: str) -> list[int]:
 
 
 def ticked(body: str, at: int | str) -> str:
-    """The box at a place (from 0), or the first with words beside it, turned over; the rest of the text as it is."""
+    """Toggle the box at a place (from 0), or the first with these words beside it."""
     if isinstance(at, str):
         at = next((number for number, beside in enumerate(shown(body)) if at in beside), -1)
     text, found = body.split("\n"), lines(body)

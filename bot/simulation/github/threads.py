@@ -1,4 +1,4 @@
-"""Threads, as the stand-in knows them: issues and pull requests, with what people say and do there."""
+"""The stand-in's threads: issues and pull requests, with their comments, reactions and reviews."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Label:
 
 @dataclass(eq=False)
 class Comment:
-    """A comment on a thread; `history` holds every body it ever had, the first one included."""
+    """A comment on a thread; `history` has every body so far."""
 
     id: int
     issue: Issue
@@ -67,7 +67,7 @@ class Issue:
 
 @dataclass(eq=False)
 class Pull:
-    """What a pull request has beyond its thread; its head follows the branch while it is open."""
+    """A pull request beside its thread; its head follows the branch while it is open."""
 
     issue: Issue
     head_repo: Repository | None
@@ -127,7 +127,7 @@ class ReviewComment:
     created_at: float
     hunk: str = ""
     reply_to: ReviewComment | None = None
-    """The first comment of the discussion; None for that one itself."""
+    """The discussion's first comment; None for that comment itself."""
     resolved_by: Account | None = None
-    """Of the discussion that began with it."""
+    """The person who resolved the discussion that began here."""
     reactions: list[Reaction] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""GitHub's own pages on which a person makes an App from a manifest and installs it: a form, a button, a redirect."""
+"""GitHub's pages on which a person makes an App from a manifest and installs it: a form, a button, a redirect."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from bot.simulation.github.state import Repository, State
 from bot.simulation.github.webhooks import NEEDS
 
 SIGNED_IN = "octo"
-"""Whose browser it is."""
+"""The person at the browser."""
 NAME_LIMIT = 34
 SENT_ANYWAY = ("installation", "installation_repositories")
 
 
 class Site(Protocol):
-    """What these pages need of the stand-in."""
+    """The parts of the stand-in that these pages use."""
 
     state: State
 
@@ -47,7 +47,7 @@ class _Pages:
         self._site = site
 
     async def confirm(self, request: Request) -> Response:
-        """What the manifest asks for, and the button that nobody but the person can press."""
+        """Show the manifest's permissions, and the button that only the person can press."""
         fields = await form(request)
         try:
             manifest = self._checked(fields.get("manifest", ""))
@@ -66,7 +66,7 @@ class _Pages:
         return RedirectResponse(f"{manifest['redirect_url']}?{query}", 302)
 
     async def install(self, request: Request) -> Response:
-        """On all repositories of the owner."""
+        """Install the App on all repositories of the owner."""
         slug = request.path_params["slug"]
         app = next((one for one in self._site.state.apps.values() if one.slug == slug), None)
         if app is None:
@@ -81,7 +81,7 @@ class _Pages:
         return page("Okay, the App was installed", "")
 
     def _checked(self, text: str) -> dict[str, Any]:
-        """What GitHub refuses at this point."""
+        """Read a manifest, or refuse it as GitHub does."""
         try:
             manifest = json.loads(text)
         except ValueError:

@@ -1,4 +1,4 @@
-"""GitHub's own page on which a person lets an App know who they are, and the exchange of the code that follows."""
+"""GitHub's page on which a person tells an App who they are, and the exchange of the code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIELDS = ("client_id", "redirect_uri", "state", "code_challenge", "code_challeng
 
 
 def routes(state: State) -> list[BaseRoute]:
-    """The form asks who is at the browser, in the place of GitHub's own password."""
+    """The sign-in pages. A form asks who is at the browser, instead of a password."""
     pages = _Pages(state)
     return [
         Route("/login/oauth/authorize", pages.ask, methods=["GET"]),
@@ -62,7 +62,7 @@ class _Pages:
         return RedirectResponse(f"{uri}?{urlencode({'code': code, 'state': fields['state']})}", 302)
 
     async def exchange(self, request: Request) -> Response:
-        """Once for each code; what is wrong is said with a 200, as GitHub does."""
+        """Exchange each code once; refuse with status 200, as GitHub does."""
         fields = await _fields(request)
         agreed = self._state.sign_ins.pop(fields.get("code", ""), None)
         if agreed is None or agreed.ends_at <= self._state.clock():
@@ -83,7 +83,7 @@ class _Pages:
 
 
 def _is_registered(app: App, uri: str) -> bool:
-    """Exactly; on a loopback address whatever the port."""
+    """Compare the addresses exactly, except for the port of a loopback address."""
     asked = urlsplit(uri)
     for one in map(urlsplit, app.callback_urls):
         here = asked.hostname in LOOPBACK and asked.hostname == one.hostname

@@ -1,4 +1,4 @@
-"""Signs webhooks, hands them over in the background and keeps the Apps' delivery logs."""
+"""Signs webhooks, delivers them in the background, and keeps the Apps' delivery logs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from bot.simulation.github.accounts import App, Delivery, Installation
 from bot.simulation.github.state import State
 
 NEEDS = {"check_run": "checks", "status": "statuses"}
-"""Events that come only with a permission that was granted."""
+"""Events that an App gets only with a permission."""
 ALWAYS_SENT = ("installation", "installation_repositories", "ping", "github_app_authorization")
 ANSWER_LIMIT = 4096
 
 
 @dataclass(frozen=True)
 class Signed:
-    """A webhook ready to be posted."""
+    """A webhook, ready to post."""
 
     guid: str
     headers: dict[str, str]
@@ -55,12 +55,12 @@ def signed(app: App, event: str, payload: dict[str, Any], guid: str | None = Non
 
 
 class Webhooks:
-    """The sender. `timeout` is GitHub's 10 s, after which an attempt counts as failed."""
+    """The sender of webhooks. An attempt fails after `timeout`, GitHub's 10 s."""
 
     def __init__(self, state: State, timeout: float = 10.0) -> None:
         self._state = state
         self._client = httpx.AsyncClient(
-            # waiting for a free connection is not the receiver's fault and does not count
+            # waiting for a free connection does not count, as it is not the receiver's fault
             timeout=httpx.Timeout(timeout, pool=None),
             verify=False,  # receivers are on this machine, without TLS: to read the system's certificates takes long
             trust_env=False,
@@ -69,7 +69,7 @@ class Webhooks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def emit(self, installation: Installation, event: str, payload: dict[str, Any]) -> Delivery | None:
-        """Record and send, if the App listens for such events at all."""
+        """Record and send a webhook, if the App listens for such events."""
         need = NEEDS.get(event)
         silent = installation.suspended_at is not None or event not in installation.app.events
         silent = silent or (need is not None and need not in installation.permissions)
@@ -80,7 +80,7 @@ class Webhooks:
     def emit_to(
         self, app: App, event: str, payload: dict[str, Any], installation_id: int | None = None
     ) -> Delivery | None:
-        """To the App itself, of no installation."""
+        """Send a webhook that belongs to no installation."""
         if not app.hook_active or app.webhook_url is None:
             return None
         ready = signed(app, event, payload)
@@ -100,7 +100,7 @@ class Webhooks:
         return delivery
 
     def redeliver(self, app: App, delivery: Delivery) -> Delivery:
-        """The same GUID and body again; a new row in the log."""
+        """Send the same GUID and body again, with a new row in the log."""
         again = replace(
             delivery,
             id=self._state.new_id(),
@@ -143,7 +143,7 @@ class Webhooks:
         delivery.response_body = answer.text[:ANSWER_LIMIT]
 
     async def idle(self, timeout: float = 15.0) -> None:
-        """Until every webhook that was sent so far, and those that follow from it, was answered or given up."""
+        """Wait until every webhook so far, and each that follows from it, was answered or given up."""
         async with asyncio.timeout(timeout):
             while self._tasks:
                 await asyncio.gather(*self._tasks)

@@ -1,4 +1,4 @@
-"""What GitHub Actions leaves behind: runs of workflows, their jobs with steps and logs, and how one is run again."""
+"""GitHub Actions: runs of workflows, their jobs with steps and logs, and repeating failed jobs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FAILING_STEP = 1
 
 @dataclass(eq=False)
 class Job:
-    """One attempt at a job; it is shown as a check run of the same number."""
+    """One attempt at a job, shown as a check run of the same number."""
 
     check: CheckRun
     attempt: int
     log: bytes | None = field(default=None, repr=False)
-    """None: there is none yet, or no more."""
+    """None if there is none yet, or no longer."""
 
     @property
     def steps(self) -> list[tuple[str, str | None]]:
@@ -43,16 +43,16 @@ class WorkflowRun:
     created_at: float
     attempt: int = 1
     jobs: list[Job] = field(default_factory=list)
-    """Of all attempts, in their order."""
+    """The jobs of all attempts, in order."""
 
     @property
     def workflow(self) -> int:
-        """The number of its file, which all runs of that have: here each name is a file."""
+        """Return the number of its file, the same for all runs of a name."""
         return zlib.crc32(f"{self.repo.id} {self.name}".encode())
 
     @property
     def latest(self) -> list[Job]:
-        """The last attempt at each job."""
+        """Return the last attempt at each job."""
         return list({job.check.name: job for job in self.jobs}.values())
 
     @property
@@ -71,7 +71,7 @@ class WorkflowRun:
 
 
 def actions_app(state: State) -> App:
-    """GitHub's own App, which nobody installs; it has no hook and no key."""
+    """Return GitHub's own App, which nobody installs; it has no hook and no key."""
     found = next((app for app in state.apps.values() if app.slug == SLUG), None)
     if found is None:
         owner, bot = state.user("github"), state.user(f"{SLUG}[bot]", "Bot")
@@ -91,7 +91,7 @@ def new_job(state: State, run: WorkflowRun, name: str) -> Job:
 
 
 def run_failed_again(state: State, run: WorkflowRun) -> list[Job]:
-    """A further attempt at the jobs that failed; they are queued."""
+    """Queue another attempt at the failed jobs."""
     failed = [job.check.name for job in run.latest if job.check.conclusion in FAILED]
     run.attempt += 1
     return [new_job(state, run, name) for name in failed]

@@ -1,4 +1,4 @@
-"""What the people and operators of the world share: the state, and the actions on it."""
+"""The base of the world's methods: the state, and the actions on it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bot.simulation.github.threads import Issue, Pull
 
 
 class World:
-    """Base of the world's API; its parts are grouped by what they are about."""
+    """The base of the world's methods, which subclasses group by subject."""
 
     state: State
     actions: Actions

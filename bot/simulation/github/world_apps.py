@@ -1,4 +1,4 @@
-"""What operators of Apps and owners of accounts do: register, install, suspend, rotate keys, redeliver."""
+"""Acts of operators of Apps and owners of accounts: register, install, suspend, rotate keys, redeliver."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from bot.simulation.github.accounts import Account, App, Delivery, Installation
 from bot.simulation.github.payloads import Json
 from bot.simulation.github.registry import EVENTS, PERMISSIONS, register
 from bot.simulation.github.state import Repository
-from bot.simulation.github.threads import Comment, Issue, Pull
+from bot.simulation.github.threads import Comment
 from bot.simulation.github.webhooks import Signed, sign, signed
-from bot.simulation.github.world import World, thread
+from bot.simulation.github.world import World
 
 
 class Apps(World):
@@ -33,18 +33,18 @@ class Apps(World):
         return register(self.state, slug, owner=owner, webhook=hook, permissions=permissions, events=events)
 
     def offer_manifest(self, manifest: Json, *, owner: str = "octo") -> str:
-        """As if somebody had confirmed GitHub's page: the one-time code that the redirect carries."""
+        """Confirm GitHub's page for a person, and return the redirect's one-time code."""
         code = secrets.token_hex(20)
         self.state.manifests[code] = (manifest, owner)
         return code
 
     def revoke_tokens(self, installation: Installation) -> None:
-        """Every token that the installation gave out so far ends now."""
+        """End every token of the installation."""
         for token in self.state.tokens.values():
             token.revoked = token.revoked or token.installation is installation
 
     def rotate_key(self, app: App, *, keep_old: bool = True) -> str:
-        """Give the App a new key; returns its PEM."""
+        """Give the App a new key, and return its PEM."""
         key = keys.key_pair(len(self.state.apps) + sum(len(each.public_keys) for each in self.state.apps.values()))
         app.public_keys = [*(app.public_keys if keep_old else []), key.public_key()]
         app.private_key_pem = keys.pem(key)
@@ -58,7 +58,7 @@ class Apps(World):
         permissions: Mapping[str, str] | None = None,
         selection: str = "selected",
     ) -> Installation:
-        """On the account that owns the repositories."""
+        """Install the App on the account that owns the repositories."""
         account = repos[0].owner
         granted = dict(app.permissions if permissions is None else permissions)
         now = self.state.clock()
@@ -89,7 +89,7 @@ class Apps(World):
         self.actions.events.installed_repos(installation, [], list(repos), installation.account)
 
     def revoke_authorization(self, app: App, user: Account) -> None:
-        """The person takes back that the App may know who they are: told to every App, asked for or not."""
+        """Withdraw a person's consent to an App, which GitHub tells every App, subscribed or not."""
         tokens = self.state.user_tokens
         for token in [name for name, agreed in tokens.items() if agreed.app is app and agreed.account is user]:
             del tokens[token]
@@ -106,28 +106,20 @@ class Apps(World):
         raise LookupError(f"no delivery {guid}")
 
     def sign(self, app: App, body: bytes) -> dict[str, str]:
-        """The signature headers for a body."""
+        """Return the signature headers for a body."""
         return sign(app.webhook_secret, body)
 
     def webhook(self, app: App, event: str, payload: Json, guid: str | None = None) -> Signed:
-        """A signed webhook for tests to post themselves; nothing is sent or logged."""
+        """Return a signed webhook that a test posts itself; nothing is sent or logged."""
         return signed(app, event, payload, guid)
 
     def comment_webhook(self, comment: Comment, action: str = "created", guid: str | None = None) -> Signed:
-        """The webhook that tells of a comment, ready to be posted."""
+        """Return the webhook about a comment, ready to post."""
         installation = self._installation(comment.issue.repo)
         events = self.actions.events
         payload = events.comment(comment, action)
         whole = payload | events.common(comment.issue.repo, installation, comment.author)
         return signed(installation.app, "issue_comment", whole, guid)
-
-    def thread_webhook(self, of: Issue | Pull, action: str = "opened", guid: str | None = None) -> Signed:
-        """The webhook that tells of an issue or a pull request, ready to be posted."""
-        issue, events = thread(of), self.actions.events
-        installation = self._installation(issue.repo)
-        payload = events.pull(issue.pull, action) if issue.pull else events.issue(issue, action)
-        whole = payload | events.common(issue.repo, installation, issue.author)
-        return signed(installation.app, "pull_request" if issue.pull else "issues", whole, guid)
 
     def _installation(self, repo: Repository) -> Installation:
         found = self.state.installations_of(repo)

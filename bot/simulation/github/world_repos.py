@@ -1,4 +1,4 @@
-"""What people do with accounts and repositories: create, grant, commit, branch, protect, rename."""
+"""Acts on accounts and repositories: create, grant, commit, branch, protect, rename."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Repos(World):
         return org
 
     def leave_organization(self, org: Account, user: Account) -> None:
-        """With all that the organisation has granted."""
+        """Remove a person from an organisation, with all their rights there."""
         del org.members[user.id]
         for repo in self.state.repos.values():
             if repo.owner is org:
@@ -68,7 +68,7 @@ class Repos(World):
         private: bool = True,
         default_branch: str = "main",
     ) -> Repository:
-        """With one commit of the files (None: empty, without a branch)."""
+        """Create a repository with one commit of the files (None: empty, without a branch)."""
         repo = self._new_repo(full_name, private, default_branch)
         gitstore.create(repo.path, default_branch)
         if files is not None:
@@ -101,8 +101,8 @@ class Repos(World):
         message: str = "Change",
         onto: str | None = None,
     ) -> str:
-        """As if somebody had pushed: `files` are added to the branch's own (made from the default branch if new);
-        `onto` names another parent, which makes it a forced push."""
+        """Push as a person: add `files` to those of the branch, which is made from the default branch if new. Another
+        parent, `onto`, makes it a forced push."""
         parent = onto or repo.branch_sha(branch) or repo.branch_sha(repo.default_branch)
         kept = gitstore.entries(repo.path, parent) if parent else {}
         entries = kept | gitstore.write_blobs(repo.path, files)
@@ -127,13 +127,13 @@ class Repos(World):
         return sha
 
     def set_branch(self, repo: Repository, branch: str, sha: str | None, *, by: str | Account = "octo") -> None:
-        """Create, move (by force if need be) or, with None, delete a branch."""
+        """Create, move (by force if necessary) or, with None, delete a branch."""
         before = _branches(repo)
         gitstore.set_ref(repo.path, f"refs/heads/{branch}", sha)
         self.actions.refs_changed(repo, before, _branches(repo), self.person(by))
 
     def protect(self, repo: Repository, pattern: str, *lines: str, ruleset: bool = False, only: str = "") -> None:
-        """Refuse pushes to branches like the pattern; `lines` are what GitHub says, `ruleset` words it as GH013."""
+        """Refuse pushes to branches like the pattern with GitHub's `lines`; a `ruleset` refuses with GH013."""
         code, reason = ("GH013", "push declined due to repository rule violations") if ruleset else ("GH006", "")
         rule = Protection(pattern, code, lines or Protection.lines, reason or Protection.reason, only)
         repo.protections.append(rule)
@@ -142,7 +142,7 @@ class Repos(World):
         repo.labels[name.lower()] = Label(self.state.new_id(), name)
 
     def rename_repo(self, repo: Repository, name: str) -> None:
-        """Its old address leads to the new one, as at GitHub."""
+        """Rename a repository; its old address leads to the new one, as at GitHub."""
         self.state.moved[repo.full_name.lower()] = repo
         repo.name = name
         self.state.touch()

@@ -1,4 +1,4 @@
-"""What people do on threads: open, comment, edit, label, review, merge."""
+"""Acts of people on threads: open, comment, edit, label, review, merge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Who = str | Account
 
 
 class Threads(World):
-    """Issues and pull requests, as people use them in the browser."""
+    """The acts of people who use issues and pull requests in the browser."""
 
     def open_issue(self, repo: Repository, *, title: str, body: str = "", by: Who, labels: Sequence[str] = ()) -> Issue:
         issue = self.actions.open_issue(repo, self.person(by), title, body)
@@ -24,7 +24,7 @@ class Threads(World):
         return issue
 
     def attach(self, repo: Repository, content: bytes, media_type: str = "image/png") -> str:
-        """Upload a file as for a text on one of the repository's threads; the address that stands in the text."""
+        """Upload a file for a text on one of the repository's threads, and return its address."""
         return attachments.attach(self.state, repo, content, media_type)
 
     def comment(self, of: Issue | Pull, body: str, *, by: Who) -> Comment:
@@ -34,7 +34,7 @@ class Threads(World):
         self.actions.edit_comment(comment, self.person(by or comment.author), body, via)
 
     def tick(self, comment: Comment, at: int | str, *, by: Who, via: App | None = None) -> None:
-        """Click a checkbox of a comment, by its place or by words beside it: GitHub makes an edit of the body of it."""
+        """Click a checkbox of a comment, by its place or by words beside it; GitHub edits the body."""
         self.edit_comment(comment, tasks.ticked(comment.body, at), by=by, via=via)
 
     def delete_comment(self, comment: Comment, *, by: Who | None = None) -> None:
@@ -67,13 +67,13 @@ class Threads(World):
         self.actions.remove(issue, self.person(by), None)
 
     def convert(self, issue: Issue) -> None:
-        """Into a discussion: nothing of the issue is left under its number, and no `issues` event says so."""
+        """Convert an issue into a discussion: its number leads nowhere, and no `issues` event says so."""
         self.actions.vanish(issue, None)
 
     def open_pull(
         self, repo: Repository, *, head: str, by: Who, title: str = "A change", body: str = "", draft: bool = False
     ) -> Pull:
-        """Into the default branch; `head` is a branch or `owner:branch` of a fork."""
+        """Open a pull request into the default branch; `head` is a branch or `owner:branch` of a fork."""
         owner, _, branch = head.rpartition(":")
         forks = [each for each in self.state.repos.values() if each.fork_of is repo and each.owner.login == owner]
         head_repo = forks[0] if forks else repo
@@ -95,7 +95,7 @@ class Threads(World):
         self.actions.pull_changed(pull, self.person(by), "review_requested", requested_team=asked)
 
     def request_review(self, pull: Pull, reviewer: Who, *, by: Who) -> None:
-        """Of somebody who may read the repository, and did not open the pull request: GitHub offers nobody else."""
+        """Request a review of somebody who may read the repository and did not open the pull request."""
         who = self.person(reviewer)
         if who is pull.issue.author or pull.issue.repo.role(who) == "none":
             raise LookupError(f"{who.login} cannot review this")
@@ -112,7 +112,7 @@ class Threads(World):
         state: str = "COMMENTED",
         lines: Sequence[tuple[str, int, str]] = (),
     ) -> Review:
-        """`lines`: path, line of the new side and words of each comment that is handed in with it."""
+        """Submit a review; `lines` has path, line of the new side and words of each comment in it."""
         now = self.state.clock()
         comments = [self._at_line(pull, (path, line), words) for path, line, words in lines]
         review = Review(self.state.new_id(), pull, self.person(by), state, body, pull.head_sha, now, comments)
@@ -122,7 +122,7 @@ class Threads(World):
     def review_line(
         self, pull: Pull, place: tuple[str, int], body: str, *, by: Who, side: str = "RIGHT"
     ) -> ReviewComment:
-        """A single comment at a line: to GitHub a review without words of its own."""
+        """Comment at a line, which GitHub treats as a review without words."""
         now, words = self.state.clock(), self._at_line(pull, place, body, side)
         review = Review(self.state.new_id(), pull, self.person(by), "COMMENTED", "", pull.head_sha, now, [words])
         self.actions.submit_review(review)
@@ -145,7 +145,7 @@ class Threads(World):
         return self.actions.reply_in_review(to.reply_to or to, found[0], self.person(by), body)[1]
 
     def merge(self, pull: Pull, *, by: Who) -> str:
-        """With a merge commit; returns its sha."""
+        """Merge with a merge commit, and return its sha."""
         repo, who = pull.issue.repo, self.person(by)
         base = repo.branch_sha(pull.base)
         if base is None:
@@ -160,13 +160,13 @@ class Threads(World):
         return sha
 
     def press(self, check: CheckRun, identifier: str, *, by: Who) -> None:
-        """A button of a check run; GitHub tells only the App that made it."""
+        """Press a button of a check run, which GitHub tells only the App that made it."""
         if identifier not in [each["identifier"] for each in check.actions]:
             raise LookupError(f"there is no button {identifier}")
         self._asked_of_check(check, "requested_action", by, requested_action={"identifier": identifier})
 
     def rerequest(self, check: CheckRun, *, by: Who) -> None:
-        """GitHub's own button to run a check again."""
+        """Press GitHub's button to run a check again."""
         self._asked_of_check(check, "rerequested", by)
 
     def _asked_of_check(self, check: CheckRun, action: str, by: Who, **more: object) -> None:

@@ -1,4 +1,4 @@
-"""What Actions and other CI do at a commit: workflows run, their jobs end, and Apps are told of each check."""
+"""Acts of Actions and other CI at a commit: workflows run, jobs end, and Apps hear of each check."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Ends = Mapping[str, str | None]
 
 
 class Workflows(World):
-    """Of the checks of commits."""
+    """The acts of CI on the checks of commits."""
 
     def run_workflow(
         self, repo: Repository, sha: str, jobs: Ends, *, logs: Mapping[str, bytes] | None = None, name: str = "CI"
     ) -> WorkflowRun:
-        """`jobs`: how each ends, by its name; None: it is under way."""
+        """Run a workflow; `jobs` has each job's conclusion by name, or None while it runs."""
         number, now = self.state.new_id(), self.state.clock()
         run = WorkflowRun(number, repo, name, self._branch(repo, sha), sha, self.state.new_id(), now)
         repo.workflows[run.id] = run
@@ -38,7 +38,7 @@ class Workflows(World):
         return job
 
     def annotate(self, check: CheckRun, path: str, line: int, message: str) -> None:
-        """As a problem matcher, or another App, marks a line."""
+        """Mark a line, as a problem matcher or another App does."""
         found = check.output.get("annotations", [])
         level = "failure" if check.conclusion == "failure" else "notice"
         where = {"path": path, "start_line": line, "end_line": line, "annotation_level": level, "message": message}
@@ -54,7 +54,7 @@ class Workflows(World):
         app: App,
         output: Mapping[str, str] | None = None,
     ) -> CheckRun:
-        """A finished check run of an App, as CI leaves one."""
+        """Leave a finished check run of an App, as CI does."""
         number, now = self.state.new_id(), self.state.clock()
         check = CheckRun(number, repo, app, name, sha, "queued", None, now, output=dict(output or {}))
         check.suite = app.id
@@ -65,7 +65,7 @@ class Workflows(World):
     def status(
         self, repo: Repository, sha: str, context: str, state: str, *, by: str, says: tuple[str, str] = ("", "")
     ) -> CommitStatus:
-        """As CI systems of the older kind report, by somebody who may push; `says`: a description and an address."""
+        """Set a status, as older CI systems do; `says` is a description and an address."""
         description, url = says
         number, now = self.state.new_id(), self.state.clock()
         one = CommitStatus(number, repo, sha, context, state, description or None, url or None, now)

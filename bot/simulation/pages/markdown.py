@@ -1,4 +1,4 @@
-"""Markdown to HTML roughly as GitHub shows it: a few harmless tags pass, all other HTML is shown as text."""
+"""Renders markdown roughly as GitHub does: a few harmless tags pass, other HTML is shown as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CODE = re.compile(r"`([^`]+)`")
 
 class _Renderer(RendererHTML):
     def fence(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
-        """A suggestion as GitHub shows it: what it takes the place of, and what would stand there."""
+        """Show a suggestion as GitHub does: the old lines and the new ones."""
         if tokens[idx].info.strip() != "suggestion":
             return super().fence(tokens, idx, options, env)
         new = tokens[idx].content.removesuffix("\n").split("\n") if tokens[idx].content else []
@@ -55,15 +55,15 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": True, "breaks": True}, renderer_cl
 
 
 def to_html(text: str, repo: str, replaced: Sequence[str] = ()) -> str:
-    """Safe to put into a page; `#2` leads to that thread of the repository. `replaced`: what a suggestion in it would
-    take the place of."""
+    """Render HTML that is safe in a page. `#2` links to that thread of the repository; `replaced` are the lines that a
+    suggestion would replace."""
     if rendering.is_flood(text):
         return rendering.html(text)
     return str(_MARKDOWN.render(text, {"repo": repo, "replaced": replaced}))
 
 
 def title(text: str) -> str:
-    """Titles are plain text, but for code in backticks."""
+    """Render a title: plain text, except code in backticks."""
     return CODE.sub(r"<code>\1</code>", escape(text))
 
 

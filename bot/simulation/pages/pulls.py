@@ -1,4 +1,4 @@
-"""What a page shows of a pull request beside its comments: reviews with what they say at lines, and check runs."""
+"""The parts of a pull request's page beside its comments: reviews, comments at lines, check runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bot.simulation.github.threads import Comment, Issue, Pull, Review, ReviewCo
 from bot.simulation.pages import markdown
 
 SHOWN_LINES = 6
-"""Of a hunk, above what is said."""
+"""The lines of a hunk above a comment."""
 VERDICTS = {
     "COMMENTED": "reviewed",
     "CHANGES_REQUESTED": "asked for changes",
@@ -54,7 +54,7 @@ class Shown:
 
 
 def timeline(issue: Issue) -> list[Comment | Shown]:
-    """Comments and reviews, in their order. A reply stands in its discussion."""
+    """Return comments and reviews in order; a reply is in its discussion."""
     entries: list[tuple[float, int, Comment | Shown]] = [
         (one.created_at, one.id, one) for one in issue.comments if not one.deleted
     ]
@@ -66,13 +66,13 @@ def timeline(issue: Issue) -> list[Comment | Shown]:
 
 
 def checks(pull: Pull | None) -> list[tuple[str, CheckRun]]:
-    """Those at the head, with a sign for how each ended."""
+    """Return the check runs at the head, with a sign for each conclusion."""
     found = [one for one in pull.issue.repo.checks.values() if one.head_sha == pull.head_sha] if pull else []
     return [(SIGNS.get(one.conclusion, "⚪"), one) for one in found]
 
 
 def kind_of(line: str) -> str:
-    """How a line of a diff is coloured."""
+    """Return the CSS class of a diff's line."""
     if line.startswith(("diff ", "--- ", "+++ ")):
         return "file"
     return {"+": "add", "-": "del", "@": "hunk"}.get(line[:1], "same")

@@ -1,4 +1,4 @@
-"""Pages on which the simulated GitHub can be watched: threads with their live comments, pull requests with diffs."""
+"""Pages that show the simulated GitHub: threads with their live comments, pull requests with diffs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'"
 )
 FORGEHANDS = "/watch/forgehand"
-"""Where Forgehand's own pages are found, whatever port they have since it was started last."""
+"""The address of Forgehand's pages, whose port changes with each start."""
 COALESCE_SECONDS = 0.15
 HEARTBEAT_SECONDS = 15.0
 LONGEST_FORM = 300_000
@@ -45,11 +45,11 @@ OTHERWISE = (
     ("Take the last push back", "/claude undo"),
 )
 ON_A_PULL = (("Have it reviewed", "/claude review"), *OTHERWISE)
-"""Buttons under a thread: what each is called, and what it comments."""
+"""The buttons under a thread: their labels and comments."""
 
 
 class Service(Protocol):
-    """What the page's button kills and starts again."""
+    """The service that the page's button kills and starts again."""
 
     up: bool
     starts: int
@@ -59,16 +59,16 @@ class Service(Protocol):
 
 
 class Pages:
-    """Server-rendered; a small script fetches the page anew when the state has changed."""
+    """Pages rendered by the server; a small script reloads them after each change of the state."""
 
     def __init__(self, *, by: str, notice: str, hint: str = "") -> None:
         self.notice = notice
         self.service: Service | None = None
         self.push: Callable[[], object] | None = None
-        """What the author of the play's pull request pushes when its button is pressed."""
+        """The push of the play's author, for its button."""
         self._hint = hint
         self.watched = asyncio.Event()
-        """Set once somebody looks."""
+        """Set when somebody first looks."""
         self._by = by
         self._templates = templates(self._when)
 
@@ -113,7 +113,7 @@ class Pages:
         return self._page("thread.html", issue=issue, sessions=sessions, by=self._by, **values)
 
     async def speak(self, request: Request) -> Response:
-        """A comment by the demo's person, as GitHub's own form would make it."""
+        """Comment as the demo's person."""
         sent = await self._sent(request)
         if isinstance(sent, Response):
             return sent
@@ -124,7 +124,7 @@ class Pages:
         return RedirectResponse(f"/{issue.repo.full_name}/{kind}/{issue.number}", status_code=303)
 
     async def tick(self, request: Request) -> Response:
-        """A click on a checkbox of a comment by the demo's person."""
+        """Click a checkbox of a comment as the demo's person."""
         sent = await self._sent(request)
         if isinstance(sent, Response):
             return sent
@@ -137,7 +137,7 @@ class Pages:
         return Response(status_code=204)
 
     async def crash(self, request: Request) -> Response:
-        """Kills Forgehand hard; answers once it is there again."""
+        """Kill Forgehand, and answer once it is back."""
         if not _from_this_page(request):
             return HTMLResponse(ELSEWHERE, status_code=403)
         if self.service is None:
@@ -146,7 +146,7 @@ class Pages:
         return RedirectResponse(request.headers.get("referer", "/"), status_code=303)
 
     async def press_push(self, request: Request) -> Response:
-        """The commit is made by the play's person; pressed again there is nothing new in it."""
+        """Push as the play's person; a second press pushes nothing new."""
         if not _from_this_page(request):
             return HTMLResponse(ELSEWHERE, status_code=403)
         if self.push is None:
@@ -155,7 +155,7 @@ class Pages:
         return RedirectResponse(request.headers.get("referer", "/"), status_code=303)
 
     async def forgehands(self, request: Request) -> Response:
-        """On to the real page, which asks who somebody is: this GitHub says that it is the demo's person."""
+        """Redirect to the real page; there this GitHub says that the visitor is the demo's person."""
         if self.service is None or not self.service.up:
             return HTMLResponse("Forgehand is starting. Please load this page again in a moment.", status_code=503)
         query = f"?{request.url.query}" if request.url.query else ""
@@ -172,14 +172,14 @@ class Pages:
         try:
             while not await request.is_disconnected():
                 changed = await change
-                # before it is said: what changes from now on is not missed
+                # begun before we send, so that no change is lost
                 change = asyncio.create_task(self._change())
                 yield b"event: changed\ndata: {}\n\n" if changed else b": still here\n\n"
         finally:
             change.cancel()
 
     async def _change(self) -> bool:
-        """True when something changed, False when nothing did for a while."""
+        """Return True after a change, False if nothing changed for a while."""
         try:
             await self._github.state.changed(_second_time(asyncio.Event()), timeout=HEARTBEAT_SECONDS)
         except TimeoutError:
@@ -188,7 +188,7 @@ class Pages:
         return True
 
     async def _sent(self, request: Request) -> tuple[Issue, dict[str, str]] | Response:
-        """The thread and the form's fields; or what to answer instead."""
+        """Return the thread and the form's fields, or the answer to give instead."""
         issue = self._issue(request)
         if issue is None:
             return HTMLResponse("There is no such thread.", status_code=404)
@@ -214,7 +214,7 @@ class Pages:
 
 
 def templates(when: Callable[[float], str]) -> Environment:
-    """`when`: how a time is told."""
+    """Load the templates of the pages; `when` writes a time for people."""
     found = Environment(loader=PackageLoader("bot.simulation.pages"), autoescape=select_autoescape(), trim_blocks=True)
     found.filters["title"] = lambda text: Markup(markdown.title(text))
     found.filters["markdown"] = lambda text, repo: Markup(markdown.to_html(text or "", repo.full_name))
@@ -223,7 +223,7 @@ def templates(when: Callable[[float], str]) -> Environment:
 
 
 def _second_time(seen: asyncio.Event) -> Callable[[], bool]:
-    """False when first asked, true when asked again: that is, after a change."""
+    """Make a predicate that is first false and then true, that is, after a change."""
 
     def asked() -> bool:
         before = seen.is_set()
@@ -239,7 +239,7 @@ def _from_this_page(request: Request) -> bool:
 
 
 async def _fields(request: Request) -> dict[str, str] | None:
-    """What the form holds; None when it is longer than any comment."""
+    """Return the form's fields; None if they are longer than any comment."""
     form = b""
     async for chunk in request.stream():
         form += chunk
@@ -254,7 +254,7 @@ def _speaks_of(pull: Pull, issue: Issue) -> bool:
 
 
 def _diff(repo: Repository, issue: Issue) -> list[tuple[str, str]]:
-    """(class, line) pairs of the pull request's diff."""
+    """Return (class, line) pairs of the pull request's diff."""
     assert issue.pull is not None
     lines = repo.diff(issue.pull.base_sha, issue.pull.head_sha).splitlines()
     return [(kind_of(line), line) for line in lines[:2000] if not line.startswith("index ")]

@@ -1,4 +1,4 @@
-"""A pull request on the demo's shop with two planted faults, what the scripted model finds, and the push after it."""
+"""A pull request on the demo's shop with two planted faults, the scripted model's findings, and the next push."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BRANCH = "baskets"
 TITLE = "Add the mean price of a basket"
 BODY = "Shows what an item costs on average, with the discount taken off."
 TASK = "Review the pull request under"
-"""How the model is told that this is what it is for."""
+"""The words of a prompt by which the model knows that it reviews."""
 FILE = "basket.py"
 CODE = '''\
 """Baskets of the shop."""
@@ -29,9 +29,8 @@ def dearest(prices: list[float]) -> float:
     return sorted(prices)[0]
 '''
 FILES = {FILE: CODE}
-MENDED = CODE.replace("sorted(prices)[0]", "max(prices)")
-PUSH = {FILE: MENDED}
-"""What the author pushes then: one of the two is mended."""
+PUSH = {FILE: CODE.replace("sorted(prices)[0]", "max(prices)")}
+"""The author's next push, which fixes one of the two."""
 USAGE = TokenUsage(input_tokens=1_900, output_tokens=420, cache_read_tokens=9_500, cache_write_tokens=900)
 _EMPTY = {
     "path": FILE,
@@ -55,7 +54,7 @@ _LOOK = Call(
 
 
 def answer(request: ModelRequest, step: int) -> Call | Say:
-    """First a look, then what was found; what an earlier review has said is found again, and it is told of the rest."""
+    """Look first, then report; findings of an earlier review are found again, and the rest is new."""
     if step == 0:
         return _LOOK
     if step > 1:

@@ -1,4 +1,4 @@
-"""The demo's shop: its discount is wrong, an issue says so, and this is what the scripted model does about it."""
+"""The demo's shop, whose discount is wrong, the issue about it, and the scripted model's work."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ SWEEP = (
 ONE_MORE = "Add a test and run them all"
 PAUSE = Slow(first_token_seconds=1.2)
 MIDDLE = "the middle of the work"
-"""Where the model waits when the story has something to happen while it works."""
+"""The model waits here if the story has an event while it works."""
 MIDDLE_STEP = 4
 WHILE_IT_WORKS = "says while you work"
 PERCENT = re.compile(r"\b(\d{1,3}) ?%")
@@ -84,8 +84,8 @@ Nothing else has to change."""
 
 
 def script(*, paced: bool, sweeping: bool = False, interrupted: bool = False) -> Script:
-    """`paced` leaves a person time to watch; `sweeping` has the agent look for credentials before it works;
-    `interrupted` has it wait at MIDDLE, until that is released."""
+    """Script the agent. `paced` leaves a person time to watch, `sweeping` lets it look for credentials first, and
+    `interrupted` lets it wait at MIDDLE until that is released."""
     agent = _Agent(sweeping)
     pause: list[Step] = [PAUSE] if paced else []
     begun: list[Step] = [step for _ in range(MIDDLE_STEP) for step in (*pause, agent.answer)]
@@ -94,7 +94,7 @@ def script(*, paced: bool, sweeping: bool = False, interrupted: bool = False) ->
 
 
 class _Agent:
-    """Tells from the conversation what it was asked, and what of it is done."""
+    """The model, which reads from the conversation its task and what is already done."""
 
     def __init__(self, sweeping: bool) -> None:
         sweep = Call("Bash", {"command": SWEEP, "description": "Look for credentials"}, usage=USAGE)
@@ -108,20 +108,20 @@ class _Agent:
             return ANSWER
         if "Write a plan for the request" in task:
             return LOOK if step == 0 else Say(PLAN, usage=USAGE)
-        if _was_mended(request, step):
+        if _was_fixed(request, step):
             return _one_more_test(request, task) if step == 0 else _added(request)
         return self._work[step] if step < len(self._work) else _end(request)
 
 
 def _task_of(request: ModelRequest) -> tuple[str, int]:
-    """What the turn was asked, and how often the model has answered since: what people say meanwhile is no new task."""
+    """Return the turn's task and the number of answers since; words of people meanwhile are no new task."""
     asked = [at for at, words in enumerate(request.spoken) if words and WHILE_IT_WORKS not in words]
     begun = asked[-1] if asked else 0
     return request.spoken[begun], sum(one.get("role") == "assistant" for one in request.messages[begun:])
 
 
-def _was_mended(request: ModelRequest, step: int) -> bool:
-    """Whether the price was mended in an earlier turn of the conversation."""
+def _was_fixed(request: ModelRequest, step: int) -> bool:
+    """Decide whether an earlier turn of the conversation fixed the price."""
     answers = [one for one in request.messages if one.get("role") == "assistant"]
     earlier = replace(request, body={"messages": answers[: len(answers) - step]})
     return any(call["name"] == "Edit" for call in earlier.tool_calls)
@@ -143,7 +143,7 @@ def _added(request: ModelRequest) -> Say:
 
 
 def _end(request: ModelRequest) -> Call | Say:
-    """What people said while it worked is done last, each a test of its own."""
+    """Return the tests for what people said meanwhile, which come last, one each."""
     said, added = _said_meanwhile(request), _tests_added(request)
     if len(added) < len(said):
         return _one_more_test(request, said[len(added)])
@@ -160,19 +160,19 @@ def _end(request: ModelRequest) -> Call | Say:
 
 
 def _said_meanwhile(request: ModelRequest) -> list[str]:
-    """In order. The client hands them on in messages of its own kind, or as a person's."""
+    """Return the words of people meanwhile, in order, as the client passes them on."""
     heard = "\n".join(text for one in request.messages if one.get("role") != "assistant" for text in texts(one))
     return heard.split(WHILE_IT_WORKS)[1:]
 
 
 def _tests_added(request: ModelRequest) -> list[int]:
-    """The percentages, in order."""
+    """Return the percentages of the added tests, in order."""
     commands = [call["input"] for call in request.tool_calls if call["input"].get("description") == ONE_MORE]
     return [int(found[1]) for one in commands if (found := re.search(r"def test_(\d+)_percent", one["command"]))]
 
 
 def _percent(words: str, added: int) -> int:
-    """The one that the person names; without one, another each time."""
+    """Return the percentage that the person names, or a different one each time."""
     found = PERCENT.search(words)
     return int(found[1]) if found else 10 * (1 + added % 9)
 

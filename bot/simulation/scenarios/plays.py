@@ -1,4 +1,4 @@
-"""The demo's plays: what the person of each says and does, and how its turns must end."""
+"""The demo's plays: the words and acts of a person in each, and how its turns must end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Push:
 
 @dataclass(frozen=True)
 class Crash:
-    """The service is killed, and started again."""
+    """The service is killed and starts again."""
 
 
 Deed = Say | Tick | Push | Crash
@@ -44,27 +44,27 @@ class Play:
     name: str
     about: str
     outcomes: tuple[Outcome, ...]
-    """Of its turns, in order."""
+    """The outcomes of its turns, in order."""
     opening: str = COMMENT
-    mended: bool | None = True
-    """Whether the tests pass on what was pushed; None: nothing is."""
+    tests_pass: bool | None = True
+    """The tests pass on the pushed code; None: nothing is pushed."""
     meanwhile: Deed | None = None
-    """Done in the middle of the first turn."""
+    """The act in the middle of the first turn."""
     afterwards: Say | Tick | Push | None = None
-    """Done when the first turn has ended; left to whoever watches the page."""
+    """The act after the first turn, left to the person who watches the page."""
     on_pull: bool = False
-    """It takes place on a pull request that somebody else has opened."""
+    """The play is on a pull request that somebody else opened."""
 
     @property
     def hint(self) -> str:
-        """What whoever watches may do at that point."""
+        """Tell the person who watches what they may do now."""
         match self.afterwards:
             case Say(words):
                 return f"Your turn, once it has ended: comment {words}"
             case Tick(beside):
                 return f"Your turn, once it has ended: tick “{beside}” in the comment"
             case Push():
-                return "Your turn, once it has ended: press “Push what the author has mended”"
+                return "Your turn, once it has ended: press “Push the author's fix”"
             case None:
                 return ""
 
@@ -98,7 +98,7 @@ PLAYS = {
             "undo",
             "the push is taken back",
             (Outcome.PULL_REQUEST, Outcome.PUSHED),
-            mended=False,
+            tests_pass=False,
             afterwards=Say("/claude undo"),
         ),
         Play(
