@@ -64,6 +64,10 @@ class Outcome(StrEnum):
     REFUSED = "refused"
 
 
+PUSHED = (Outcome.PULL_REQUEST, Outcome.PUSHED)
+"""Outcomes after which the work is on a branch."""
+
+
 class Permission(StrEnum):
     """What a person may do in a repository, as GitHub's collaborator API answers it."""
 

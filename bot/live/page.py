@@ -38,7 +38,7 @@ class QueuePlace:
     known: int = 0
 
 
-Places = Callable[[Turn], Awaitable[QueuePlace | None]]
+FindQueuePlace = Callable[[Turn], Awaitable[QueuePlace | None]]
 """Finds the place of a turn that waits; None for any other."""
 
 
@@ -117,7 +117,7 @@ class Page:
         folds: Folds,
         settings: PageSettings,
         *,
-        places: Places,
+        places: FindQueuePlace,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
