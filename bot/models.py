@@ -59,6 +59,10 @@ class Outcome(StrEnum):
     REFUSED = "refused"
 
 
+PUSHED = (Outcome.PULL_REQUEST, Outcome.PUSHED)
+"""Outcomes after which the work is on a branch."""
+
+
 class Permission(StrEnum):
     """A person's permission in a repository, as GitHub's collaborator API names it."""
 

@@ -1,5 +1,5 @@
-"""Work on a fork that a person has approved becomes a branch here. The fork stays as it was."""
+"""Work on a fork that a person has approved becomes a branch here. The fork does not change."""
 
-from bot.kinds.parts import Does, Traits
+from bot.kinds.traits import Does, Traits
 
 TRAITS = Traits(name="adopt", does=Does.PUSHES, leaves_work=False)

@@ -1,5 +1,5 @@
-"""A held commit that a person has approved is pushed."""
+"""Forgehand pushes a held commit that a person has approved."""
 
-from bot.kinds.parts import Does, Traits
+from bot.kinds.traits import Does, Traits
 
 TRAITS = Traits(name="release", does=Does.PUSHES)

@@ -1,8 +1,9 @@
-"""Merge conflicts: git brings the base branch in, and the agent solves what git cannot."""
+"""Merge conflicts: git merges the base branch, and the agent solves the rest."""
 
 from __future__ import annotations
 
-from bot.kinds.parts import Does, Traits, TurnPart
+from bot.kinds.parts import TurnPart
+from bot.kinds.traits import Does, Traits
 
 TRAITS = Traits(
     name="resolve",
@@ -23,6 +24,6 @@ TRAITS = Traits(
 
 class Merge(TurnPart, frozen=True):
     sha: str | None = None
-    """The base branch's commit that is brought in."""
+    """The merged commit of the base branch."""
     conflicts: tuple[str, ...] = ()
     """Paths that git could not merge."""

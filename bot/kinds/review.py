@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bot.kinds.parts import Does, Traits, TurnPart
+from bot.kinds.parts import TurnPart
+from bot.kinds.traits import Does, Traits
 
 TRAITS = Traits(
     name="review",
@@ -36,6 +37,6 @@ You work for Forgehand, a GitHub App, and review a pull request. Your working di
 
 class HandedOver(TurnPart, frozen=True):
     review: dict[str, Any] | None = None
-    """As the agent gave it (`bot.agent.findings`)."""
+    """The agent's own structure (`bot.agent.findings`)."""
     posted: int | None = None
-    """The review at GitHub."""
+    """The id of the review at GitHub."""

@@ -1,6 +1,6 @@
-"""Plain work: the agent carries a request out, and what it changed becomes a pull request."""
+"""Plain work: the agent carries out a request, and its changes become a pull request."""
 
-from bot.kinds.parts import Does, Traits
+from bot.kinds.traits import Does, Traits
 
 TRAITS = Traits(
     name="run",

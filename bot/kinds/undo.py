@@ -1,8 +1,9 @@
-"""The session's last push is taken back, by a commit on top."""
+"""A commit on top takes the last push of the session back."""
 
 from __future__ import annotations
 
-from bot.kinds.parts import Does, Traits, TurnPart
+from bot.kinds.parts import TurnPart
+from bot.kinds.traits import Does, Traits
 
 TRAITS = Traits(name="undo", does=Does.PUSHES, repeatable=False, checks_followed=False)
 

@@ -1,4 +1,4 @@
-"""Keeps the agent's memory of a session on the host, brings it back, and goes on without it where that fails."""
+"""Keeps the agent's memory of a session on the host, brings it back, and goes on without it if that fails."""
 
 from __future__ import annotations
 
@@ -22,20 +22,25 @@ from bot.store.sessions import Turn
 from bot.words import endings
 from sandbox.execution import ExecutionEnvironment, RunState, RunStatus
 
+log = logging.getLogger(__name__)
+
+MEMORY_REFUSED = "memory_refused"
+_NOT_KNOWN = "No conversation found"
+
 
 def _path(services: Services, agent_session: str) -> Path:
     return services.settings.data_dir / "transcripts" / f"{agent_session}.jsonl"
 
 
 async def keep_transcript(services: Services, agent_session: str, environment: ExecutionEnvironment) -> None:
-    """Whole lines only: the agent may be in the middle of one."""
+    """Keep whole lines only: the agent may be in the middle of one."""
     data = await environment.transcript(agent_session)
     if data and (whole := data[: data.rfind(b"\n") + 1]):
         await asyncio.to_thread(_write, _path(services, agent_session), whole)
 
 
 async def restore_transcript(services: Services, agent_session: str, environment: ExecutionEnvironment) -> bool:
-    """Returns whether there was something to bring back, so that the agent can be resumed."""
+    """Return whether there was a memory to bring back, so that the agent can be resumed."""
     path = _path(services, agent_session)
     if not path.is_file():
         return False
@@ -46,15 +51,8 @@ async def restore_transcript(services: Services, agent_session: str, environment
     return True
 
 
-async def set_aside(services: Services, agent_session: str) -> None:
-    """Brings it back no more; the file is kept for the operator."""
-    path = _path(services, agent_session)
-    if path.is_file():
-        await asyncio.to_thread(path.replace, path.with_suffix(".refused"))
-
-
 def _is_whole(data: bytes) -> bool:
-    """Lines of JSON, the last one perhaps cut off; at least one of them."""
+    """Tell whether these are lines of JSON, at least one of them, the last one perhaps cut off."""
     lines = data.split(b"\n")[:-1] or [data]
     try:
         return all(isinstance(json.loads(line), dict) for line in lines if line.strip()) and bool(data.strip())
@@ -72,14 +70,8 @@ def _write(path: Path, data: bytes) -> None:
     partial.replace(path)
 
 
-log = logging.getLogger(__name__)
-
-MEMORY_REFUSED = "memory_refused"
-_NOT_KNOWN = "No conversation found"
-
-
 def is_memory_refused(turn: Turn, status: RunStatus, state: LiveState) -> bool:
-    """The run was to be resumed, and ended by itself before it said a word."""
+    """Tell whether a resumed run ended by itself before it said a word."""
     if not turn.resumed or turn.agent_error == MEMORY_REFUSED or turn.stop_requested or turn.outcome is not None:
         return False
     if status.state is not RunState.EXITED or not status.exit_code or status.timed_out or status.stopped:
@@ -89,11 +81,13 @@ def is_memory_refused(turn: Turn, status: RunStatus, state: LiveState) -> bool:
 
 
 async def begin_without_memory(services: Services, turn: Turn) -> Move:
-    """Begins a new session of the agent's: one that is known already cannot begin again."""
+    """Begin a new session of the agent: a known one cannot begin again. The operator keeps the refused memory."""
     session = await sessions.session(services.store, turn.key.session)
     assert session.agent_session_id is not None
     log.warning("the agent does not take its memory back", extra={"turn": turn.key.workflow_id})
-    await set_aside(services, session.agent_session_id)
+    path = _path(services, session.agent_session_id)
+    if path.is_file():
+        await asyncio.to_thread(path.replace, path.with_suffix(".refused"))
     fresh = str(uuid.uuid5(uuid.NAMESPACE_URL, f"forgehand:{turn.key.session}:{turn.key.n}"))
     await sessions.update_session(services.store, turn.key.session, agent_session_id=fresh)
     columns = {"resumptions": turn.resumptions + 1, "stream_offset": 0, "agent_error": MEMORY_REFUSED}
@@ -101,12 +95,11 @@ async def begin_without_memory(services: Services, turn: Turn) -> Move:
 
 
 async def summary_instead(services: Services, turn: Turn) -> tuple[AgentReading, ...]:
-    """The turn's prompt with a summary of what was said before, and a note for its readers."""
+    """Add a summary of the earlier conversation to the turn's prompt, and a note for its readers."""
     turns = await sessions.turns_of(services.store, turn.key.session)
     earlier = [one for one in turns if one.n < turn.n and one.agent_result]
     read = turn.part(AgentReading)
     if not earlier or read.context is None:
         return ()
-    note = endings.forgot(len(earlier))
     context = prompt.with_summary(read.context, [(one.prompt, one.agent_result or "") for one in earlier])
-    return (msgspec.structs.replace(read, context=context, notes=(*read.notes, note)),)
+    return (msgspec.structs.replace(read, context=context, notes=(*read.notes, endings.forgot(len(earlier)))),)

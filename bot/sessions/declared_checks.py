@@ -1,7 +1,7 @@
-"""Runs the checks that a repository declares, within limits, and keeps what they printed.
+"""Runs the checks that a repository declares, within limits, and keeps their output.
 
-They run in a clean room: a fresh environment that holds one commit and nothing that an agent left. It is one of its
-turn's environments: its row is there before it, it is metered, and it is ended in all cases.
+They run in a clean room: a fresh environment with one commit and nothing from an agent. Like every environment of a
+turn, it has a row before it exists, is metered, and ends in all cases.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bot.proposal import verification
 from bot.proposal.verification import CheckedCommand, CheckPlace
 from bot.sessions import environments
 from bot.sessions.environments import meter, warm_start
-from bot.sessions.moves import spared
+from bot.sessions.moves import stop_command_if_disk_fills
 from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import sessions
@@ -34,8 +34,21 @@ from sandbox.errors import EnvironmentBusy, EnvironmentGone, KeyRefused, Sandbox
 from sandbox.execution import CheckResult, ExecutionEnvironment
 from sandbox.primitives import EnvironmentPrimitives
 
+log = logging.getLogger(__name__)
+
 PORTION = 32 << 10
-"""Of text that is looked through before others get their turn."""
+"""Bytes of output to redact before other tasks get their turn."""
+COMMAND_SECONDS = 900.0
+WHOLE_SECONDS = 1800.0
+MOST_TAIL = 8_000
+MOST_PASSED_TAIL = 500
+"""The store keeps less output of a command that has passed."""
+BROKEN = 125
+"""Stands for an exit code if the command left nothing behind that shows how it ended."""
+ROOM_SECONDS = 30.0
+"""The agent's environment holds room during the wait for more, so nobody waits for long."""
+END_SECONDS = 5.0
+"""After this time the sweep ends the environment, which is already given up."""
 
 
 def output_folder(data_dir: Path) -> Path:
@@ -43,7 +56,7 @@ def output_folder(data_dir: Path) -> Path:
 
 
 def output_path(data_dir: Path, turn: Turn) -> Path:
-    """Another one for each time that the work of a turn is checked."""
+    """Return the turn's output file; checks of fixed work have a second one."""
     return output_folder(data_dir) / f"{turn.key.session}-{turn.key.n:06}-{int(turn.mending is not None)}.log"
 
 
@@ -52,7 +65,7 @@ def outputs_of(data_dir: Path, session: SessionId) -> list[Path]:
 
 
 class Output:
-    """One such file. Begun anew when a killed process comes back to it."""
+    """One such file. A restarted process begins it again."""
 
     def __init__(self, target: Path, redactor: Redactor) -> None:
         self._target = target
@@ -60,7 +73,7 @@ class Output:
         self._begun = False
 
     async def add(self, head: str, printed: Path, foot: str) -> None:
-        """A command's output between two lines of ours; `printed` need not be there."""
+        """Append a command's output between two lines of ours; the file `printed` may be missing."""
         text = await asyncio.to_thread(_text, printed)
         stream = self._redactor.stream()
         parts = [f"$ {self._redactor.redact(head)}\n"]
@@ -86,20 +99,9 @@ def _text(printed: Path) -> str:
         return ""
 
 
-log = logging.getLogger(__name__)
-
-COMMAND_SECONDS = 900.0
-WHOLE_SECONDS = 1800.0
-MOST_TAIL = 8_000
-MOST_PASSED_TAIL = 500
-"""Of what a command printed that has passed: nobody needs more of it in the store."""
-BROKEN = 125
-"""In the place of an exit code: the command left nothing behind that could say how it ended."""
-
-
 @dataclass
 class Checking:
-    """One round of checks: on which commit, and `where` they run."""
+    """One round of checks."""
 
     services: Services
     turn: Turn
@@ -114,7 +116,7 @@ class Checking:
         self._changed: set[str] = set()
 
     async def set_up(self, environment: ExecutionEnvironment, commands: tuple[str, ...]) -> bool:
-        """Tells whether all of them succeeded; after one that fails nothing can be checked."""
+        """Return whether all of them succeeded; no check can run after one that fails."""
         for command in commands:
             found = replace(await self._run(environment, command), setup=True)
             if not found.passed:
@@ -128,19 +130,19 @@ class Checking:
 
     @property
     def may_compare(self) -> bool:
-        """Something has failed that may fail without the work too, and there is time to see."""
+        """Tell whether something has failed that may also fail without the work, and there is time to see."""
         return bool(self._red()) and self._left() > 0
 
     def _red(self) -> list[int]:
         return [at for at, one in enumerate(self.done) if one.is_ours and not one.setup]
 
     async def compare(self, environment: ExecutionEnvironment, setup: tuple[str, ...]) -> None:
-        """Those that failed are tried where the work is not and never was: what fails there too is not its doing.
+        """Try the failed checks in an environment without the work: the work did not cause what fails there too.
 
-        After those before them, as they ran: one may need what another has made."""
+        The checks before them run first, as one may need what another has made."""
         for command in setup:
             if not (await self._run(environment, command, "on the base")).passed:
-                return  # nothing can be said of it
+                return  # it proves nothing about the checks
         red = self._red()
         for at in range(red[-1] + 1):
             found = await self._run(environment, self.done[at].command, "on the base")
@@ -153,19 +155,20 @@ class Checking:
         if self._left() <= 0:
             return CheckedCommand(command, None, self.where, self.sha)
         await meter.look(self.services.store, self.turn.key, environment.primitives)
-        printed, began = self._printed(), time.monotonic()
+        printed, began = self.services.made_turn_folder(self.turn.key.workflow_id) / "check.out", time.monotonic()
+        verifying = self._result(environment, command, printed)
         try:
-            result = await spared(self.services, environment, command, self._result(environment, command, printed))
+            result = await stop_command_if_disk_fills(self.services, environment, command, verifying)
         except (EnvironmentGone, KeyRefused):
             raise
-        except SandboxError as error:  # what the command did to our own script, or to its machine, is its failure
+        except SandboxError as error:  # a command that breaks our script, or its machine, has failed
             result = CheckResult(command, BROKEN, str(error), time.monotonic() - began)
         check = self._check(result)
         await self._keep(f"{command}{f'   ({beside})' if beside else ''}", printed, check)
         return check
 
     async def _result(self, environment: ExecutionEnvironment, command: str, printed: Path) -> CheckResult:
-        """Once more where there was no answer: that may be the way there, and no failure of the command."""
+        """Run the command, once more if no answer came: the connection may have failed, not the command."""
         commit = self.sha or None
         try:
             return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed, commit)
@@ -175,18 +178,16 @@ class Checking:
         return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed, commit)
 
     async def _keep(self, head: str, printed: Path, check: CheckedCommand) -> None:
-        """Keeps the output; a failure to keep it does not end the turn."""
-        foot = verification.ending(check)
+        """Keep the output; a failure here does not end the turn."""
         try:
-            await self._output.add(head, printed, foot)
+            await self._output.add(head, printed, verification.ending(check))
             await asyncio.to_thread(printed.unlink, missing_ok=True)
         except OSError as error:
             log.warning("output is not kept", extra={"turn": self.turn.key.workflow_id, "error": error.strerror})
 
     def _check(self, result: CheckResult) -> CheckedCommand:
         code = result.exit_code or (BROKEN if result.timed_out else 0)
-        tail = self.services.redactor.redact(result.tail)
-        most = MOST_TAIL if code else MOST_PASSED_TAIL
+        redact, most = self.services.redactor.redact, MOST_TAIL if code else MOST_PASSED_TAIL
         changed = [path for path in result.changed if path not in self._changed]
         self._changed.update(changed)
         return CheckedCommand(
@@ -195,13 +196,10 @@ class Checking:
             where=self.where,
             sha=self.sha,
             seconds=round(result.seconds, 1),
-            tail=tail[-most:],
+            tail=redact(result.tail)[-most:],
             timed_out=result.timed_out,
-            changed=tuple(self.services.redactor.redact(path) for path in changed),
+            changed=tuple(redact(path) for path in changed),
         )
-
-    def _printed(self) -> Path:
-        return self.services.made_turn_folder(self.turn.key.workflow_id) / "check.out"
 
     def _left(self) -> float:
         return self._ends - time.monotonic()
@@ -215,45 +213,38 @@ class Checking:
         self.services.board.touch(self.turn.key)
 
 
-ROOM_SECONDS = 30.0
-"""Whoever waits for room holds room himself, the agent's environment: so nobody waits for long."""
-END_SECONDS = 5.0
-"""What takes longer is left to the sweep, which finds it given up."""
-
-
-class NotToBeHad(Exception):
+class NoCleanRoom(Exception):
     """There is no room for another environment, its provider refused, or the commit cannot be checked out in it."""
 
     def __init__(self, why: str, error: BaseException) -> None:
+        """`why` is for people, the error's own words for the log."""
         super().__init__(f"{why}: {error}")
         self.why = why
-        """For people; the error's own words are for the log."""
 
 
 @asynccontextmanager
 async def clean_room(
     services: Services, turn: Turn, quarantine: Quarantine, commit: str
 ) -> AsyncIterator[ExecutionEnvironment]:
-    """Opens a clean checkout of the commit, which is in the quarantine; what an earlier try has left is ended first."""
+    """Open a clean checkout of the commit, which is in the quarantine; end the room of an earlier try first."""
     await _end_left(services, turn)
     try:
-        snapshot = await warm_start.warm_snapshot(
-            services, turn, (await sessions.session(services.store, turn.key.session)).thread
-        )
+        thread = (await sessions.session(services.store, turn.key.session)).thread
+        snapshot = await warm_start.warm_snapshot(services, turn, thread)
         environment = ExecutionEnvironment(await _created(services, turn, snapshot), services.agent)
         try:
             await _bring_in(services, turn, environment, (quarantine, commit), snapshot)
         except (EnvironmentGone, EnvironmentBusy, KeyRefused):
             raise
         except SandboxError as error:
-            raise NotToBeHad(verification.NOT_FURNISHED, error) from error
+            raise NoCleanRoom(verification.NOT_FURNISHED, error) from error
         yield environment
     finally:
         await leave_clean_room(services, turn)
 
 
 async def leave_clean_room(services: Services, turn: Turn) -> None:
-    """Leaves nothing, or leaves it to the sweep; safe to repeat."""
+    """End the clean room, or leave that to the sweep; safe to repeat."""
     row = await rows.for_checks(services.store, turn.key)
     if row is None:
         return
@@ -273,7 +264,7 @@ async def _end_left(services: Services, turn: Turn) -> None:
 
 async def _created(services: Services, turn: Turn, snapshot: StoredSnapshot | None) -> EnvironmentPrimitives:
     spec = await environments.spec_of(services, turn)
-    # Before sessions that are only to begin: this one is nearly done, and then gives back two places.
+    # Goes ahead of sessions that have not begun: this one is nearly done, and then gives back two places.
     spec = replace(spec, labels={**spec.labels, "purpose": rows.EnvironmentPurpose.CHECKS.value}, ahead=True)
     async with services.environment_locks.of(turn.key.session):
         row = await rows.take_for_checks(services.store, turn.key)
@@ -283,9 +274,9 @@ async def _created(services: Services, turn: Turn, snapshot: StoredSnapshot | No
     except KeyRefused:
         raise
     except TimeoutError as error:
-        raise NotToBeHad(verification.NO_ROOM, error) from error
+        raise NoCleanRoom(verification.NO_ROOM, error) from error
     except SandboxError as error:
-        raise NotToBeHad(verification.NOT_MADE, error) from error
+        raise NoCleanRoom(verification.NOT_MADE, error) from error
     await services.egress.open(row.id, None if spec.egress is None else frozenset(spec.egress))
     await meter.look(services.store, turn.key, primitives)
     return primitives

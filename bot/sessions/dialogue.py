@@ -17,15 +17,16 @@ from bot.errors import GitHubRefused
 from bot.github import reviews
 from bot.kinds.parts import OnFork, Places
 from bot.live import questions as live_questions
-from bot.models import Outcome, Spot, Thread
+from bot.models import PUSHED, Outcome, Spot, Thread
 from bot.outbound import neutralise
 from bot.sessions import reading
 from bot.sessions.reading import briefing
-from bot.sessions.services import Services, allowed_subagents
+from bot.sessions.rights import allowed_subagents
+from bot.sessions.services import Services
 from bot.store import approvals, messages, posted_findings, sessions
 from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalRequest, ApprovalState, Scope
 from bot.store.messages import StoredMessage
-from bot.store.sessions import Session, Turn
+from bot.store.sessions import Turn
 from bot.text import blocks
 from bot.words import endings, on_forks, outcomes, quoting
 from bot.words.quoting import shown
@@ -35,18 +36,35 @@ from sandbox.execution import ExecutionEnvironment
 log = logging.getLogger(__name__)
 
 MOST = 1_500
-SAID_EVERYWHERE = (Outcome.PUSHED, Outcome.PULL_REQUEST, Outcome.ANSWERED)
-"""Other ends are said once, in the live comment, and not at each of a review's lines."""
+SAID_EVERYWHERE = (*PUSHED, Outcome.ANSWERED)
+"""Only the live comment tells of other ends, not each line of a review."""
+LOOK_SECONDS = 1.0
+MAIL_LOOK_SECONDS = 2.0
+WAIT_SECONDS = 600.0
+MOST_SHOWN = 4_000
+PLAN_READY = "ExitPlanMode"
+"""The call by which an agent in plan mode hands its plan over."""
+QUESTIONS = ("AskUserQuestion", PLAN_READY)
+NOBODY_TO_ASK = "Nobody can answer while you work. Go on without it, or end and put your question into your summary."
+PLAN_TAKEN = "People decide about the plan after you have ended: end now, with the whole plan as your last words."
+ONLY_READING = "You are writing a plan: reading is all that is allowed. Go on without this."
+NO_ANSWER = "Nobody answered in time, so it is a no for now. Your work so far is kept."
+ASIDE = ("description", "timeout", "run_in_background")
+"""Parts of a call's input that do not change its effect on the repository."""
 
 
 async def answer_in_diff(services: Services, turn: Turn) -> None:
-    """Once for each, found again by its marker; a discussion that was deleted or locked is left alone."""
+    """Reply once in each discussion of the diff (a marker finds the reply again) and resolve those that are settled."""
     spots = await asked_at(services, turn)
-    thread = _pull(turn, await sessions.session(services.store, turn.key.session))
+    session = await sessions.session(services.store, turn.key.session)
+    # A turn from an issue may have heard words on its pull request.
+    on_issue = turn.number == session.number and not session.is_pull
+    number = session.pull_number if on_issue and session.pull_number is not None else turn.number
+    thread = replace(session.thread, number=number, is_pull=True)
     said = material.answers_to_discussions(turn.agent_result or "")
     settled = []
-    for number, spot in enumerate(spots, 1):
-        answer = said.get(number)
+    for place, spot in enumerate(spots, 1):
+        answer = said.get(place)
         if len(spots) == 1 or answer is not None or _is_said_everywhere(turn):
             await _reply(services, turn, thread, spot, _words(turn, answer, alone=len(spots) == 1))
         if turn.outcome is Outcome.PUSHED and material.is_settled(
@@ -63,7 +81,7 @@ async def number_of(services: Services, turn: Turn, spot: Spot) -> int:
 
 
 async def resolve_discussions(services: Services, thread: Thread, comment_ids: Collection[int]) -> None:
-    """The discussions that began with these comments. One that cannot be resolved stays: that a person can do."""
+    """Resolve the discussions that began with these comments; people can resolve those that fail here."""
     if not comment_ids:
         return
     reads = services.github.installation(thread.installation)
@@ -76,15 +94,8 @@ async def resolve_discussions(services: Services, thread: Thread, comment_ids: C
 
 
 async def asked_at(services: Services, turn: Turn) -> list[Spot]:
-    """Lists those it began with, then those at which words were written for the agent while it worked."""
+    """List the places where the turn began, then those where people wrote to the agent while it worked."""
     return material.distinct_places([*turn.part(Places).asked, *await messages.places_heard(services.store, turn.key)])
-
-
-def _pull(turn: Turn, session: Session) -> Thread:
-    """Finds whose diff it is: a turn asked for on an issue may have heard words on its pull request."""
-    on_issue = turn.number == session.number and not session.is_pull
-    number = session.pull_number if on_issue and session.pull_number is not None else turn.number
-    return replace(session.thread, number=number, is_pull=True)
 
 
 def _words(turn: Turn, answer: DiscussionAnswer | None, *, alone: bool) -> str:
@@ -103,7 +114,7 @@ def _is_said_everywhere(turn: Turn) -> bool:
 
 
 def _on_fork(turn: Turn) -> str | None:
-    """Heads the end of work on a fork, which is no review where it says so."""
+    """Head the end of work on a fork, which is no review even if its outcome says so."""
     if turn.part(OnFork).fork is None or not turn.traits.changes or turn.outcome is None:
         return None
     return on_forks.headline(turn.outcome)
@@ -113,24 +124,8 @@ async def _reply(services: Services, turn: Turn, thread: Thread, spot: Spot, wor
     marker = f"<!-- forgehand:done={turn.key.session}-{turn.key.n}-{spot.comment_id} -->"
     ended = outcomes.ended_in_diff(turn.outcome or Outcome.FAILED, turn.commit_sha, _on_fork(turn))
     body = f"{marker}\n{ended}\n\n{words}".rstrip()
-    try:
+    with contextlib.suppress(GitHubRefused):  # the discussion was deleted or locked
         await services.outbound.reply(thread, spot.comment_id, body, marker)
-    except GitHubRefused:
-        return
-
-
-LOOK_SECONDS = 1.0
-WAIT_SECONDS = 600.0
-MOST_SHOWN = 4_000
-PLAN_READY = "ExitPlanMode"
-"""The call by which an agent in plan mode hands its plan over."""
-QUESTIONS = ("AskUserQuestion", PLAN_READY)
-NOBODY_TO_ASK = "Nobody can answer while you work. Go on without it, or end and put your question into your summary."
-PLAN_TAKEN = "People decide about the plan after you have ended: end now, with the whole plan as your last words."
-ONLY_READING = "You are writing a plan: reading is all that is allowed. Go on without this."
-NO_ANSWER = "Nobody answered in time, so it is a no for now. Your work so far is kept."
-ASIDE = ("description", "timeout", "run_in_background")
-"""Of a call's input: what does not change what it does to the repository."""
 
 
 async def answer_questions(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
@@ -145,7 +140,7 @@ async def answer_questions(services: Services, turn: Turn, environment: Executio
 
 
 class _Asking:
-    """The questions of one run; what it remembers only spares repetitions, all of which would be harmless."""
+    """The questions of one run. Its memory only saves repetitions, which would be harmless."""
 
     def __init__(self, services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
         self._services = services
@@ -164,12 +159,14 @@ class _Asking:
                 return
             await self._tell(approval, asked.request_id)
         else:
-            await self._environment.forbid(self._turn.key.n, asked.request_id, _no_one(self._turn, asked))
+            to_a_planner = PLAN_TAKEN if asked.tool == PLAN_READY else ONLY_READING
+            words = to_a_planner if self._turn.traits.plans else NOBODY_TO_ASK
+            await self._environment.forbid(self._turn.key.n, asked.request_id, words)
         self._settled.add(asked.request_id)
         self._services.board.touch(self._turn.key)
 
     async def count(self, request_id: str, number: int) -> None:
-        """A sub-agent more: no question for people."""
+        """Permit or forbid one more sub-agent, without a question for people."""
         if request_id in self._settled:
             return
         n, most = self._turn.key.n, allowed_subagents(self._turn, self._services.settings.limits).most
@@ -180,11 +177,9 @@ class _Asking:
         self._settled.add(request_id)
 
     async def _asked(self, asked: PermissionAsked) -> Approval:
-        """The question as it is stored and shown; answered at once where the same was allowed before."""
-        store, now = self._services.store, self._services.clock()
-        question = ApprovalRequest(
-            self._turn.key, ApprovalKind.TOOL, matter(asked), now + WAIT_SECONDS, asked.request_id
-        )
+        """Store and show the question; answer it at once if people allowed the same call before."""
+        store, now, key = self._services.store, self._services.clock(), self._turn.key
+        question = ApprovalRequest(key, ApprovalKind.TOOL, matter(asked), now + WAIT_SECONDS, asked.request_id)
         approval = await approvals.ask(store, question)
         if approval.state is not ApprovalState.OPEN:
             return approval
@@ -208,37 +203,25 @@ class _Asking:
             await self._environment.forbid(n, request_id, NO_ANSWER, interrupt=True)
 
 
-def _no_one(turn: Turn, asked: PermissionAsked) -> str:
-    if not turn.traits.plans:
-        return NOBODY_TO_ASK
-    return PLAN_TAKEN if asked.tool == PLAN_READY else ONLY_READING
-
-
 async def _granted(services: Services, turn: Turn, mine: Approval) -> Approval | None:
-    """A yes of this session to the very same call: for all of it, or for this turn and not used yet."""
+    """Find a yes of this session to the very same call: for all of it, or for this turn and still unused."""
     known = await approvals.of_session(services.store, turn.key.session)
     used = {one.source for one in known}
     for one in known:
-        if (
-            one.state is not ApprovalState.APPROVED
-            or one.matter.get("call") != mine.matter["call"]
-            or one.kind != mine.kind
-        ):
-            continue
-        if one.scope is Scope.SESSION or (one.id == turn.approval and f"as {one.id}" not in used):
+        is_same = one.matter.get("call") == mine.matter["call"] and one.kind == mine.kind
+        is_free = one.scope is Scope.SESSION or (one.id == turn.approval and f"as {one.id}" not in used)
+        if one.state is ApprovalState.APPROVED and is_same and is_free:
             return one
     return None
 
 
 async def _put_to_people(services: Services, turn: Turn, approval: Approval) -> None:
-    """A comment of its own, since the edit of one notifies nobody; found again by its marker."""
-    thread = (await sessions.session(services.store, turn.key.session)).thread
-    body = live_questions.body(approval, services.settings.command)
-    services.board.touch(turn.key, pressing=True)  # it must not say that the call runs
+    """Post a separate comment, since editing one notifies nobody; its marker finds it again."""
+    thread = replace((await sessions.session(services.store, turn.key.session)).thread, number=turn.number)
+    body, marker = live_questions.body(approval, services.settings.command), live_questions.marker(approval.id)
+    services.board.touch(turn.key, pressing=True)  # it must not show that the call runs
     try:
-        posted = await services.outbound.comment(
-            replace(thread, number=turn.number), body, live_questions.marker(approval.id)
-        )
+        posted = await services.outbound.comment(thread, body, marker)
     except GitHubRefused:  # a locked thread: the live comment shows the question too, and the time runs
         return
     await approvals.put_question(services.store, turn.key, approval.id, posted.id, approval.state)
@@ -247,7 +230,7 @@ async def _put_to_people(services: Services, turn: Turn, approval: Approval) -> 
 
 def matter(asked: PermissionAsked) -> dict[str, Any]:
     told = json.dumps({name: value for name, value in asked.input.items() if name not in ASIDE}, sort_keys=True)
-    if len(told) > MOST_SHOWN:  # what people did not see whole is never taken for the same again
+    if len(told) > MOST_SHOWN:  # a yes to a call that people did not see whole never counts again
         told += asked.request_id
     call = hashlib.sha256(f"{asked.tool}\n{told}".encode()).hexdigest()
     return {"tool": asked.tool, "shown": _shown(asked), "call": call}
@@ -263,7 +246,7 @@ def _shown(asked: PermissionAsked) -> str:
 
 
 async def close_questions(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """The agent has ended: what nobody answered is left to a later yes, and a yes that it was not told of is one."""
+    """After the agent's end, turn unanswered questions, and answers that it never heard, into late ones."""
     await approvals.expire_questions(services.store, turn.key)
     for one in await approvals.of_turn(services.store, turn.key):
         if one.kind is not ApprovalKind.TOOL or one.state is not ApprovalState.APPROVED or one.late:
@@ -274,18 +257,15 @@ async def close_questions(services: Services, turn: Turn, environment: Execution
 
 
 async def unanswered_question(services: Services, turn: Turn) -> str | None:
-    """The question that ended the turn, in words; None where none did."""
+    """Word the question that ended the turn; None if none did."""
     for one in await approvals.of_turn(services.store, turn.key):
         if one.kind is ApprovalKind.TOOL and (one.state is ApprovalState.EXPIRED or one.late):
             return endings.nobody_answered(one.id, str(one.matter["shown"]), services.settings.command)
     return None
 
 
-MAIL_LOOK_SECONDS = 2.0
-
-
 async def deliver_messages(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Delivers beside the run, until the agent takes nothing more."""
+    """Deliver beside the run, until the agent takes no more."""
     while True:
         for message in await messages.waiting(services.store, turn.key):
             if not await _is_allowed(services, turn, message):
@@ -297,14 +277,14 @@ async def deliver_messages(services: Services, turn: Turn, environment: Executio
 
 
 async def _is_allowed(services: Services, turn: Turn, message: StoredMessage) -> bool:
-    """Asked again now: its author may have lost access since it was said."""
+    """Ask GitHub again: the author may have lost access since."""
     thread = (await sessions.session(services.store, turn.key.session)).thread
     reads = services.github.installation(thread.installation)
     return await reading.may_write(reads, thread.repo, message.author, message.request.requester_id)
 
 
 async def _give(services: Services, turn: Turn, message: StoredMessage, environment: ExecutionEnvironment) -> bool:
-    """The reaction comes before the row: repeated after a crash, each of them is done once."""
+    """Send one message; the reaction comes before the row, so a repetition after a crash doubles neither."""
     spot = message.request.spot
     number = await number_of(services, turn, spot) if spot else 0
     words = prompt.interjection(message.author, message.text, spot, number)
@@ -322,7 +302,7 @@ async def _give(services: Services, turn: Turn, message: StoredMessage, environm
 
 
 async def pass_on_messages(services: Services, turn: Turn) -> None:
-    """Makes what the agent never had the next turn, unless somebody stopped what it was meant for."""
+    """Turn messages that the agent never got into the next turn, unless somebody stopped this one."""
     for message in await messages.waiting(services.store, turn.key):
         if turn.stop_requested:
             await messages.drop(services.store, message)

@@ -1,7 +1,7 @@
-"""Takes a turn from where the store says it stands to its end; may be killed and called again between any two lines.
+"""Takes a turn from its stored step to its end. A kill between any two lines does no harm: call it again.
 
-**Invariant:** a step is find-or-create, and its result and the next step are written in one transaction. Only this
-module moves `turns.step`.
+**Invariant:** a step is find-or-create, and one transaction stores its result and the next step. Only this module
+moves `turns.step`.
 """
 
 from __future__ import annotations
@@ -27,41 +27,20 @@ from bot.store.sessions import Turn
 from bot.words import endings
 from sandbox.errors import EnvironmentBusy, KeyRefused, SandboxError
 
-AT_ONCE_SECONDS = 0.05
-"""Beyond the time at which the comment changes its form."""
-
-
-async def herald(services: Services, turn: Turn) -> None:
-    wish = await _wish(services, turn)
-    assert wish.stop_requested is not None
-    words = endings.stopped_by(wish.stop_requested)
-    if await sessions.decide_stopped(services.store, turn.key, words) is not Outcome.STOPPED:
-        return
-    await asyncio.sleep(max(0.0, stop_said_from(wish) - services.clock()) + AT_ONCE_SECONDS)
-    services.board.touch(turn.key, pressing=True)
-
-
-async def _wish(services: Services, turn: Turn) -> Turn:
-    while True:
-        with contextlib.suppress(TransientError):
-            now = await sessions.turn(services.store, turn.key)
-            if now.stop_requested is not None and now.stop_at is not None:
-                return now
-        await services.signals.wait(turn.key, LOOK_SECONDS)
-
-
 log = logging.getLogger(__name__)
 
+AT_ONCE_SECONDS = 0.05
+"""Beyond the time at which the comment changes its form."""
 MOST_ATTEMPTS = 8
 MOST_ATTEMPTS_WITH_WORK = 12
-"""Ten minutes: once the agent has worked, there is something to lose."""
+"""Ten minutes: after the agent has worked, there is something to lose."""
 LONGEST_PAUSE_SECONDS = 120.0
 STORE_PAUSE_SECONDS = 1.0
 LOOK_SECONDS = 2.0
 INTERRUPTIBLE = (Step.PREPARE, Step.FURNISH, Step.VERIFY)
-"""Steps that a wish to stop cuts short: they may take long, and are repeated or left out without harm."""
-HERALDED = (Step.COLLECT, Step.PUBLISH, Step.SETTLE)
-"""Steps that save the work, which go on when somebody has asked to stop; that it was heard is said beside them."""
+"""Steps that a stop cuts short: they may take long, and repeating or skipping them does no harm."""
+SAVING = (Step.COLLECT, Step.PUBLISH, Step.SETTLE)
+"""Steps that save the work and go on after a stop; meanwhile the comment confirms the stop."""
 
 StepFunction = Callable[[Services, Turn], Awaitable[Move]]
 STEPS: dict[Step, StepFunction] = {
@@ -76,7 +55,7 @@ STEPS: dict[Step, StepFunction] = {
 
 
 class Flow:
-    """The one place where a turn is advanced, and so the one border where every error becomes an outcome."""
+    """The only place that advances a turn, and so the only border where every error becomes an outcome."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -94,13 +73,13 @@ class Flow:
                     log.info("a turn has ended", extra={"outcome": turn.outcome})
                     break
                 attempts = await self._round(turn, attempts)
-            except TransientError as error:  # of the store itself: a turn is never given up for that
+            except TransientError as error:  # from the store itself, which never ends a turn
                 log.warning("the store has to be asked again", extra={"turn": key.workflow_id, "error": str(error)})
                 await asyncio.sleep(STORE_PAUSE_SECONDS)
         self._services.signals.forget(key)
 
     async def _round(self, turn: Turn, attempts: int) -> int:
-        """One step, or the wait before its next try; how many tries it has had since the last success."""
+        """Run one step, or wait before its next try. Return the number of failed tries since the last success."""
         self._services.board.touch(turn.key)
         began = time.monotonic()
         try:
@@ -118,8 +97,8 @@ class Flow:
                 return moves.stopped(turn)
             if turn.step in INTERRUPTIBLE:
                 return await self._interruptible(turn)
-            if turn.step in HERALDED:
-                return await self._heralded(turn)
+            if turn.step in SAVING:
+                return await self._saving(turn)
             return await STEPS[turn.step](self._services, turn)
         except (TransientError, asyncio.CancelledError):
             raise
@@ -148,36 +127,45 @@ class Flow:
         return await moves.failed(self._services, turn, outcome, words)
 
     async def _interruptible(self, turn: Turn) -> Move:
-        """The step, unless somebody asks to stop before it is done."""
+        """Run the step, unless somebody asks to stop before it is done."""
         working = asyncio.ensure_future(STEPS[turn.step](self._services, turn))
-        wish = asyncio.ensure_future(self._wish_to_stop(turn.key))
+        stop = asyncio.ensure_future(self._once(turn.key, moves.is_to_stop))
         try:
-            await asyncio.wait({working, wish}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({working, stop}, return_when=asyncio.FIRST_COMPLETED)
             if working.done():
                 return working.result()
-            return moves.stopped(wish.result())
+            return moves.stopped(stop.result())
         finally:
-            for task in (working, wish):
+            for task in (working, stop):
                 task.cancel()
-            await asyncio.gather(working, wish, return_exceptions=True)
+            await asyncio.gather(working, stop, return_exceptions=True)
 
-    async def _heralded(self, turn: Turn) -> Move:
-        saying = asyncio.ensure_future(herald(self._services, turn))
+    async def _saving(self, turn: Turn) -> Move:
+        saying = asyncio.ensure_future(self._confirm_stop(turn.key))
         try:
             return await STEPS[turn.step](self._services, turn)
         finally:
             saying.cancel()
             await asyncio.gather(saying, return_exceptions=True)
 
-    async def _wish_to_stop(self, key: TurnKey) -> Turn:
+    async def _confirm_stop(self, key: TurnKey) -> None:
+        services = self._services
+        turn = await self._once(key, lambda now: now.stop_requested is not None and now.stop_at is not None)
+        words = endings.stopped_by(str(turn.stop_requested))
+        if await sessions.decide_stopped(services.store, key, words) is Outcome.STOPPED:
+            await asyncio.sleep(max(0.0, stop_said_from(turn) - services.clock()) + AT_ONCE_SECONDS)
+            services.board.touch(key, pressing=True)
+
+    async def _once(self, key: TurnKey, is_met: Callable[[Turn], bool]) -> Turn:
+        """Wait until the stored turn meets the condition."""
         while True:
             with contextlib.suppress(TransientError):
-                if moves.is_to_stop(turn := await sessions.turn(self._services.store, key)):
+                if is_met(turn := await sessions.turn(self._services.store, key)):
                     return turn
             await self._services.signals.wait(key, LOOK_SECONDS)
 
     async def _again(self, turn: Turn, error: TransientError, attempts: int) -> Move:
-        """Wait and repeat the step; when the tries run out, end (a settling turn never gives up)."""
+        """Wait and repeat the step, or end it when the tries run out. A settling turn never gives up."""
         most = MOST_ATTEMPTS if turn.step in (Step.PREPARE, Step.FURNISH) else MOST_ATTEMPTS_WITH_WORK
         if attempts >= most and turn.step is not Step.SETTLE:
             if turn.step in (Step.WORK, Step.COLLECT) and isinstance(error.__cause__, EnvironmentBusy):
@@ -189,17 +177,17 @@ class Flow:
         log.warning("step will be repeated", extra=about)
         await self._services.signals.wait(turn.key, pause)
         if isinstance(error, MirrorLost):
-            with contextlib.suppress(BotError):  # the step itself will say what is wrong
+            with contextlib.suppress(BotError):  # the step itself will name the problem
                 await restore_mirror(self._services, turn)
         return To(turn.step)
 
     async def _apply(self, turn: Turn, move: Move) -> None:
-        store, move = self._services.store, moves.said_with(move, self._services.redactor.redact)
+        store, move = self._services.store, moves.with_clean_words(move, self._services.redactor.redact)
         if isinstance(move, To):
             if move.step is not turn.step or move.columns or move.parts or move.ending:
                 await sessions.advance(store, turn.key, move.step, move.found, **move.columns)
         elif turn.step is Step.SETTLE:
-            # Settling itself is what failed; the turn must end all the same.
+            # Settling itself has failed; the turn must still end.
             await sessions.finish(store, turn.key, move.outcome, move.detail)
             self._services.board.touch(turn.key, final=True)
         else:

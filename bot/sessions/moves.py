@@ -1,8 +1,9 @@
-"""What a step answers: another step or an end. Judges how a run ended, and stops turns that cannot go on."""
+"""The two answers of a step, another step or an end; judges how a run ended, and keeps work beside it going."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -23,6 +24,10 @@ from bot.words import endings
 from sandbox.errors import EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment, RunState, RunStatus
 
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class To:
@@ -31,11 +36,11 @@ class To:
     step: Step
     columns: dict[str, Any] = field(default_factory=dict)
     ending: tuple[Outcome, str | None] | None = None
-    """How the turn will have ended, when that is clear while there is still something to bring home."""
+    """The final outcome, if it is clear while there is still work to bring home."""
     note: str | None = None
-    """A word of ours among the agent's lines."""
+    """A line of ours among the agent's."""
     parts: tuple[TurnPart, ...] = ()
-    """What it found out that only some turns have."""
+    """Findings that only some turns have."""
 
     @property
     def found(self) -> StepFindings:
@@ -50,7 +55,7 @@ class End:
     detail: str
     columns: dict[str, Any] = field(default_factory=dict)
     session: dict[str, Any] = field(default_factory=dict)
-    """What the session knows from now on; in the same transaction, so that a repetition never half-knows it."""
+    """Columns of the session, stored in the same transaction, so that a repetition never finds half of them."""
     parts: tuple[TurnPart, ...] = ()
 
     @property
@@ -61,8 +66,8 @@ class End:
 Move = To | End
 
 
-def said_with(move: Move, clean: Callable[[str], str]) -> Move:
-    """The same with its words cleaned: those of an error may hold anything, and they are stored."""
+def with_clean_words(move: Move, clean: Callable[[str], str]) -> Move:
+    """Clean the words that will be stored: those of an error may hold anything."""
     if isinstance(move, End):
         return replace(move, detail=clean(move.detail))
     if move.ending is None or move.ending[1] is None:
@@ -71,12 +76,13 @@ def said_with(move: Move, clean: Callable[[str], str]) -> Move:
 
 
 _SAVED_BY = {Step.WORK: Step.COLLECT, Step.COLLECT: Step.COLLECT, Step.VERIFY: Step.PUBLISH, Step.PUBLISH: Step.PUBLISH}
-"""Which step comes next for a turn that was ended in one; before `work` there is nothing to save."""
+"""The next step after a turn was ended in one. Before `work` there is nothing to save."""
 
 
 def is_to_stop(turn: Turn) -> bool:
-    """Somebody asked, and it is not too late: nothing was said of its end, and no push has begun. One whose answer was
-    lost may have arrived, which is found out by going on with it."""
+    """Decide whether a stop still comes in time: no outcome is known and no push has begun.
+
+    A push whose answer was lost may have arrived; only going on with it finds that out."""
     return bool(turn.stop_requested) and turn.outcome is None and turn.push_began is None
 
 
@@ -89,7 +95,7 @@ def stopped(turn: Turn) -> Move:
 
 
 async def failed(services: Services, turn: Turn, outcome: Outcome, words: str) -> Move:
-    """A step that will not succeed: on to the next that saves something. What was pushed already is told as pushed."""
+    """Go on from a hopeless step to the next one that saves something. A finished push stays the outcome."""
     if turn.step in (Step.WORK, Step.VERIFY):
         return To(_SAVED_BY[turn.step], ending=(outcome, words))
     now = await sessions.turn(services.store, turn.key)
@@ -101,11 +107,11 @@ async def failed(services: Services, turn: Turn, outcome: Outcome, words: str) -
 
 KILLED_CODES = (-9, 137, 143)
 NO_CREDIT = "Credit balance is too low"
-"""The agent's client says so both at our limits and when the provider has no credit left for us."""
+"""The agent's client prints this both at our limits and when the provider has no credit left for us."""
 
 
 class RunTerms(Protocol):
-    """What a run is judged by: a stored turn has it, and so has a run without a store."""
+    """The facts by which `judge` decides; a stored turn has them, and so has a run without a store."""
 
     @property
     def stop_requested(self) -> str | None: ...
@@ -117,7 +123,7 @@ class RunTerms(Protocol):
 
 @dataclass(frozen=True)
 class RunVerdict:
-    """`outcome` is None when the agent finished in its own time: what was made of it decides further on."""
+    """`outcome` is None if the agent finished by itself: later steps decide then."""
 
     outcome: Outcome | None
     detail: str | None = None
@@ -125,7 +131,7 @@ class RunVerdict:
 
 
 def judge(terms: RunTerms, status: RunStatus, state: LiveState, *, exhausted: bool) -> RunVerdict:
-    """Judges in the order of what caused what: a wish to stop explains a kill, never the reverse."""
+    """Judge causes before their effects: a stop explains a kill, never the reverse."""
     if terms.stop_requested:
         return RunVerdict(Outcome.STOPPED, endings.stopped_by(terms.stop_requested))
     if status.timed_out:
@@ -148,9 +154,8 @@ def _unfinished(status: RunStatus, state: LiveState) -> RunVerdict:
     if has_no_credit(state):
         return RunVerdict(Outcome.FAILED, endings.provider_out_of_credit(), "out_of_credit")
     if state.ended is not None:
-        return RunVerdict(
-            Outcome.FAILED, endings.agent_failed(state.ended.reason, state.ended.text), state.ended.reason
-        )
+        words = endings.agent_failed(state.ended.reason, state.ended.text)
+        return RunVerdict(Outcome.FAILED, words, state.ended.reason)
     if status.state is RunState.LOST or status.exit_code in KILLED_CODES:
         return RunVerdict(Outcome.KILLED, endings.agent_killed(), "killed")
     return RunVerdict(Outcome.FAILED, endings.agent_left_no_result(status.exit_code), "no_result")
@@ -159,17 +164,15 @@ def _unfinished(status: RunStatus, state: LiveState) -> RunVerdict:
 PROVIDERS = ("provider_401", "provider_403")
 ANY_ERROR = "api_error"
 OURS = ("field", "storm")
-"""Reasons of the gateway that end a run whatever else its requests met."""
+"""Reasons of the gateway that end a run, whatever happened to its other requests."""
 
 
-async def told_apart(store: Store, key: TurnKey, verdict: RunVerdict) -> RunVerdict:
+async def blame_gateway_or_provider(store: Store, key: TurnKey, verdict: RunVerdict) -> RunVerdict:
     """A request that the gateway refused has reached no provider, and has no row of spending."""
     if verdict.error not in (*PROVIDERS, ANY_ERROR):
         return verdict
     reason = await gateway.last_refusal(store, key)
-    if verdict.error == ANY_ERROR and reason not in OURS:
-        return verdict
-    if reason not in OURS and await spend.was_refused(store, key):
+    if reason not in OURS and (verdict.error == ANY_ERROR or await spend.was_refused(store, key)):
         return verdict
     if reason is None and verdict.error == "provider_403":
         return verdict
@@ -178,37 +181,32 @@ async def told_apart(store: Store, key: TurnKey, verdict: RunVerdict) -> RunVerd
     return RunVerdict(Outcome.FAILED, words, "token_ended" if ended else f"gateway_{reason}")
 
 
-T = TypeVar("T")
-
-log = logging.getLogger(__name__)
-
 AGAIN_SECONDS = 0.5
 DISK_LOOK_SECONDS = 1.0
-GRACE_SECONDS = 3.0
+STOP_GRACE_SECONDS = 3.0
 SPARE_BYTES = 4 << 30
 SPARE_SHARE = 0.1
-"""What must stay free of the host's disk: the smaller of the two."""
+"""The smaller of the two must stay free on the host's disk."""
 SPARE_FILES = 200_000
-"""Likewise of the files that it can hold."""
+"""The same for the number of files that it can still hold."""
 SMALL_BYTES = 1 << 30
 SMALL_FILES = 50_000
-"""An environment that takes less is not who fills it."""
+"""An environment that takes less is not the one that fills it."""
 
 
 class DiskFilled(SandboxError):
-    """A command was ended because the disk was running full."""
+    """Forgehand ended a command because the disk was running full."""
 
 
-Part = Callable[[Services, Turn, ExecutionEnvironment], Awaitable[None]]
+BesideRun = Callable[[Services, Turn, ExecutionEnvironment], Awaitable[None]]
 
 
-async def keep_up(part: Part, services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Repeats the part until it has done what it is there for."""
+async def retry_until_done(task: BesideRun, services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
     while True:
         try:
-            await part(services, turn, environment)
+            await task(services, turn, environment)
         except EnvironmentGone:
-            return  # whoever follows the run meets it too, and says so
+            return  # the follower of the run meets it too, and reports it
         except (BotError, SandboxError) as error:
             log.warning("will be tried again", extra={"turn": turn.key.workflow_id, "error": str(error)})
         except Exception:  # a bug here must not leave a run without its limits
@@ -218,8 +216,8 @@ async def keep_up(part: Part, services: Services, turn: Turn, environment: Execu
         await asyncio.sleep(AGAIN_SECONDS)
 
 
-async def spare_the_disk(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Local boxes write to the disk that our store is on: whoever fills it is ended before nothing can be stored."""
+async def stop_agent_if_disk_fills(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
+    """Stop it while the store can still write: local boxes share its disk."""
     if services.settings.e2b is not None:
         return
     while True:
@@ -227,19 +225,22 @@ async def spare_the_disk(services: Services, turn: Turn, environment: ExecutionE
             break
         await asyncio.sleep(DISK_LOOK_SECONDS)
     await sessions.decide(services.store, turn.key, Outcome.KILLED, endings.filled_the_disk())
-    await environment.stop(turn.key.n, GRACE_SECONDS)
+    await environment.stop(turn.key.n, STOP_GRACE_SECONDS)
 
 
-async def spared(
+async def stop_command_if_disk_fills(
     services: Services, environment: ExecutionEnvironment, command: str, work: Coroutine[Any, Any, T]
 ) -> T:
-    """The same of a command that is no agent's: DiskFilled once it was ended, with all that it has started."""
+    """Run `work`; raises DiskFilled after ending the command with everything that it started."""
     doing = asyncio.ensure_future(work)
     try:
         while not doing.done():
             await asyncio.wait({doing}, timeout=DISK_LOOK_SECONDS)
-            if not doing.done() and services.settings.e2b is None and await _seems_to_fill(services, environment):
-                break
+            if doing.done() or services.settings.e2b is not None:
+                continue
+            with contextlib.suppress(SandboxError):  # the command meets it too, and reports it
+                if await _fills_the_disk(services, environment):
+                    break
         else:
             return doing.result()
     finally:
@@ -249,15 +250,8 @@ async def spared(
     raise DiskFilled(endings.command_filled_the_disk(command))
 
 
-async def _seems_to_fill(services: Services, environment: ExecutionEnvironment) -> bool:
-    try:
-        return await _fills_the_disk(services, environment)
-    except SandboxError:  # the command meets it too, and says so
-        return False
-
-
 async def _fills_the_disk(services: Services, environment: ExecutionEnvironment) -> bool:
-    """Counts as too much what cannot be counted: millions of files spare nobody."""
+    """Files that cannot be counted are too many."""
     places = (services.settings.data_dir, *services.disks)
     short_of_bytes, short_of_files = await asyncio.to_thread(_short, places)
     if not (short_of_bytes or short_of_files):
@@ -268,7 +262,7 @@ async def _fills_the_disk(services: Services, environment: ExecutionEnvironment)
 
 
 def _short(places: Sequence[Path]) -> tuple[bool, bool]:
-    """Tells whether bytes run out there, and whether files do, where the disk counts its files."""
+    """Return whether bytes run out there, and whether files do (if the disk counts them)."""
     found = [os.statvfs(place) for place in places]
     in_bytes = [(one.f_bavail * one.f_frsize, one.f_blocks * one.f_frsize) for one in found]
     in_files = [(one.f_favail, one.f_files) for one in found if one.f_files]

@@ -1,4 +1,4 @@
-"""Forgets what is held of repositories that were taken away, and files past their time."""
+"""Removes the data of repositories that were taken away, and files past their time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 30.0
 TIDY_SECONDS = 3600.0
 KEPT_DAYS = 30.0
-"""Work that lies here because it could not be pushed, also since the App was removed: the comment promises as much."""
+"""For so long we keep work that could not be pushed, as the comment promises, even after the App was removed."""
 
 
 class Retention:
@@ -31,7 +31,7 @@ class Retention:
         self.loop = Loop("purging", self._look, LOOK_SECONDS)
 
     async def _look(self) -> None:
-        """Runs until cancelled; tidies nothing in the first hour, which belongs to what waits."""
+        """Tidy nothing in the first hour, which belongs to the work that waits."""
         self._looks += 1
         await self.forget_removed()
         await rescue.expire_rescues(self._services)
@@ -39,18 +39,17 @@ class Retention:
             await self.tidy()
 
     async def forget_removed(self) -> None:
-        """Once nothing of a repository runs any more: its last turn still needs the commit that it began with."""
+        """Forget repositories without a running turn: a turn still needs the commit that it began with."""
         for gone in await repos.to_purge(self._services.store):
             await self._forget(gone)
 
     async def tidy(self) -> None:
-        services = self._services
-        days = services.settings.limits.retention_days
+        services, days = self._services, self._services.settings.limits.retention_days
         await operations.prune(services.store, days)
         now, folder = services.clock(), services.settings.data_dir
-        await asyncio.to_thread(_remove_older, folder / "kept", now - KEPT_DAYS * DAY)
-        await asyncio.to_thread(_remove_older, folder / "transcripts", now - days * DAY)
-        await asyncio.to_thread(_remove_older, declared_checks.output_folder(folder), now - days * DAY)
+        checks = declared_checks.output_folder(folder)
+        for old, kept_days in ((folder / "kept", KEPT_DAYS), (folder / "transcripts", days), (checks, days)):
+            await asyncio.to_thread(_remove_older, old, now - kept_days * DAY)
 
     async def _forget(self, gone: RemovedRepo) -> None:
         services, name = self._services, f"{gone.owner}/{gone.name}"

@@ -1,8 +1,9 @@
-"""Finds where a turn starts: config, base branch, commit; and what the token for it may reach."""
+"""Finds the start of a turn: config, base branch, commit. Also gets the token that reaches its repository."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,7 +17,7 @@ from bot.github.client import GitHubApp, InstallationClient
 from bot.github.types import Pull, TokenPurpose
 from bot.kinds.parts import OnFork
 from bot.kinds.resolve import Merge
-from bot.models import Fork, Outcome, Repo, RepoId, Thread
+from bot.models import PUSHED, Fork, Repo, Thread
 from bot.repo_config import RepoConfig
 from bot.sessions.services import Services
 from bot.settings import Settings
@@ -28,11 +29,11 @@ from bot.words import endings, on_access, on_forks, on_pulls
 
 MOVED = (301, 302, 307, 308)
 JOINED_DEPTH = 2000
-"""Commits of history where both sides must reach back to where they parted."""
+"""Commits of history, if both sides must reach back to the point where they parted."""
 
 
 class Reach(Protocol):
-    """What it takes to reach a repository."""
+    """The services that reach a repository."""
 
     @property
     def settings(self) -> Settings: ...
@@ -48,7 +49,7 @@ async def remote_access(services: Reach, thread: Thread, purpose: TokenPurpose) 
 async def compared(
     services: Services, thread: Thread, base: tuple[str, str], head: tuple[str, str], *, max_bytes: int
 ) -> Comparison | None:
-    """`base` and `head`: a commit that was fetched, and its ref; with more of their history where that is short."""
+    """`base` and `head`: a fetched commit, and its ref, which brings more history if that is short."""
     repo, cache = thread.repo.id, services.cache
     found = await cache.compare(repo, base[0], head[0], max_bytes=max_bytes)
     if found is None:
@@ -56,14 +57,14 @@ async def compared(
         try:
             for _, ref in (base, head):
                 await cache.fetch(repo, access, ref, depth=JOINED_DEPTH)
-        except RepositoryUnsupported:  # so much of its history is too large: that is no reason to do without the rest
+        except RepositoryUnsupported:  # so much of its history is too large; the turn goes on without it
             return None
         found = await cache.compare(repo, base[0], head[0], max_bytes=max_bytes)
     return found
 
 
 async def follow_move(services: Services, turn: Turn, refusal: GitHubRefused) -> None:
-    """Raises TransientError where git was refused because the repository has another name now: try again with that."""
+    """Raise TransientError, to try again, if git was refused because the repository has a new name."""
     if refusal.status not in MOVED:
         return
     thread = (await sessions.session(services.store, turn.key.session)).thread
@@ -75,7 +76,7 @@ async def follow_move(services: Services, turn: Turn, refusal: GitHubRefused) ->
 
 
 async def restore_mirror(services: Services, turn: Turn) -> None:
-    """The cached repository is gone: bring the pinned commit back, so that the step can be repeated."""
+    """Bring the pinned commit back into a cache that was lost, so that the step can be repeated."""
     if turn.base_sha is None:
         return
     thread = (await sessions.session(services.store, turn.key.session)).thread
@@ -84,25 +85,21 @@ async def restore_mirror(services: Services, turn: Turn) -> None:
     if merged is None or turn.tip_sha is None:
         await services.cache.fetch(thread.repo.id, access, turn.base_sha)
         return
-    for sha in (turn.tip_sha, merged):  # what the host has joined is at no remote
+    for sha in (turn.tip_sha, merged):  # the host's own merge is at no remote
         await services.cache.fetch(thread.repo.id, access, sha, depth=JOINED_DEPTH)
     await services.cache.join(thread.repo.id, turn.tip_sha, merged)
 
 
-PUBLISHED = (Outcome.PULL_REQUEST, Outcome.PUSHED)
-
-
 @dataclass(frozen=True)
 class Start:
-    """`tip` is where the session's branch stands; None while it has none. A push expects it to be there still.
-    `base` is where the base branch stands; None where it is gone."""
-
     sha: str
     tip: str | None
+    """The tip of the session's branch; None while it has none. A push expects the branch to be there still."""
     base: str | None = None
+    """The tip of the base branch; None if it is gone."""
     ref: str | None = None
     fork: Fork | None = None
-    """Where it lives, if in another repository."""
+    """Its home, if that is another repository."""
 
 
 async def pin(services: Services, turn: Turn, base: str) -> Start:
@@ -119,28 +116,31 @@ async def pin(services: Services, turn: Turn, base: str) -> Start:
     stands = tip or base_tip
     if stands is None:
         raise UserError(endings.branch_missing(base))
-    saved = await _saved(services, session.repo_id, access, _unpublished(earlier, before=turn.n))
+    saved = None
+    if ref := _unpublished(earlier, before=turn.n):
+        with contextlib.suppress(RefMissing):  # expired, or removed by a person: the work goes on from the branch
+            saved = await services.cache.fetch(session.repo_id, access, ref)
     return Start(saved or stands, tip, base_tip, f"refs/heads/{branch}" if tip else None)
 
 
 async def _branch_to_go_on_with(
     services: Services, turn: Turn, session: Session, earlier: Iterable[Turn]
 ) -> str | None:
-    """The session's, while its pull request is open or has yet to be opened; else a new one is made."""
+    """Return the session's branch while its pull request is open or still to come; None for a new one."""
     if turn.new_branch and not is_on_pull(turn, session):
         await _let_go(services, session)
         return None
     if session.pull_number is None:
         pushed = any(one.commit_sha is not None and one.rescue_ref is None for one in earlier)
         return session.branch if pushed else None
-    if is_on_pull(turn, session) or await open_pull(services, session) is not None:
+    if is_on_pull(turn, session) or await find_open_pull(services, session) is not None:
         return session.branch
     await _let_go(services, session)
     return None
 
 
 async def pin_pull(services: Services, turn: Turn) -> tuple[str, Start]:
-    """The head of a pull request as GitHub keeps it, also of a fork's, and the branch that it is to be merged into."""
+    """Return a pull request's base branch, and its head as GitHub keeps it (also a fork's)."""
     session = await sessions.session(services.store, turn.key.session)
     reads = services.github.installation(session.installation_id)
     pull = await reads.pull(session.thread.repo, turn.number)
@@ -161,12 +161,12 @@ async def pin_pull(services: Services, turn: Turn) -> tuple[str, Start]:
 
 
 def is_on_pull(turn: Turn, session: Session) -> bool:
-    """Asked on the pull request itself: its branch is meant and no other."""
+    """Tell whether people asked on the pull request itself and so mean its branch."""
     return session.is_pull or turn.number != session.number
 
 
-async def open_pull(services: Services, session: Session) -> Pull | None:
-    """The session's own, while it can still be gone on with."""
+async def find_open_pull(services: Services, session: Session) -> Pull | None:
+    """Find the session's own pull request; None if it is not open."""
     if session.pull_number is None:
         return None
     reads = services.github.installation(session.installation_id)
@@ -178,7 +178,7 @@ async def open_pull(services: Services, session: Session) -> Pull | None:
 
 
 async def _let_go(services: Services, session: Session) -> None:
-    """Its pull request was merged or closed, or its branch deleted: the conversation goes on with new ones."""
+    """Go on with a new branch and pull request after the old ones were merged, closed or deleted."""
     await sessions.update_session(services.store, session.id, branch=None, pull_number=None, pull_url=None)
 
 
@@ -192,31 +192,24 @@ async def _fetched(services: Services, session: Session, access: RemoteAccess, b
 
 
 def _unpublished(turns: Iterable[Turn], *, before: int) -> str | None:
-    """The ref of work that was cut short and that no later turn has published."""
+    """Return the ref of work that was cut short and that no later turn has published."""
     for turn in sorted((one for one in turns if one.n < before), key=lambda one: one.n, reverse=True):
-        if turn.rescue_ref is not None:
+        if turn.rescue_ref is not None or turn.outcome in PUSHED:
             return turn.rescue_ref
-        if turn.outcome in PUBLISHED:
-            return None
     return None
 
 
-async def _saved(services: Services, repo: RepoId, access: RemoteAccess, ref: str | None) -> str | None:
-    if ref is None:
-        return None
-    try:
-        return await services.cache.fetch(repo, access, ref)
-    except RefMissing:  # expired, or removed by somebody: the work goes on from the branch
-        return None
-
-
 async def base_branch_of_issue(services: Services, turn: Turn, session: Session, config: RepoConfig) -> str:
-    """Takes the base of the pull request that it goes on with; for new work what was said, also on an earlier turn."""
-    pull = None if turn.new_branch else await open_pull(services, session)
+    """Take the base of the open pull request; for new work the one that people named, also in an earlier turn."""
+    pull = None if turn.new_branch else await find_open_pull(services, session)
     if pull is not None:
         require_base_of(pull, turn, beside=True)
         return pull.base_branch
-    return await _said(services, turn) or config.base or session.default_branch
+    if turn.base is not None:
+        return turn.base
+    earlier = [one for one in await sessions.turns_of(services.store, turn.key.session) if one.n < turn.n]
+    named = (one.options.base for one in reversed(earlier) if one.options and one.options.base)
+    return next(named, None) or config.base or session.default_branch
 
 
 def require_base_of(pull: Pull, turn: Turn, *, beside: bool = False) -> None:
@@ -224,16 +217,8 @@ def require_base_of(pull: Pull, turn: Turn, *, beside: bool = False) -> None:
         raise UserError(on_pulls.another_base(pull.number, turn.base, pull.base_branch, beside=beside))
 
 
-async def _said(services: Services, turn: Turn) -> str | None:
-    """Another base holds until one more is named: what was planned, saved or answered on it goes on there."""
-    if turn.base is not None:
-        return turn.base
-    earlier = [one for one in await sessions.turns_of(services.store, turn.key.session) if one.n < turn.n]
-    return next((one.options.base for one in reversed(earlier) if one.options and one.options.base), None)
-
-
 async def require_open(services: Services, turn: Turn, session: Session) -> None:
-    """UserError for a conversation that is locked or a repository that is archived."""
+    """Raise UserError if the conversation is locked or the repository archived."""
     reads, repo = services.github.installation(session.installation_id), session.thread.repo
     issue, now = await asyncio.gather(reads.issue(repo, turn.number), reads.repo(repo.full_name))
     if now.archived or now.disabled:
@@ -247,7 +232,7 @@ async def read_config(services: Services, session: Session) -> RepoConfig:
 
 
 async def config_of(reads: InstallationClient, repo: Repo, store: Store) -> RepoConfig:
-    """Takes what the account has chosen where the repository has no file."""
+    """Read the repository's config; without a file, take the account's choices."""
     if (raw := await reads.file(repo, repo_config.PATH, repo.default_branch)) is not None:
         return await asyncio.to_thread(repo_config.parse, raw)
     if await reads.file(repo, repo_config.MISNAMED, repo.default_branch) is not None:
@@ -256,14 +241,14 @@ async def config_of(reads: InstallationClient, repo: Repo, store: Store) -> Repo
 
 
 async def pin_fork(services: Services, turn: Turn) -> tuple[str, Start]:
-    """The head as the repository itself has it (`refs/pull`): the fork is not asked for anything."""
+    """Pin the head as the repository itself has it (`refs/pull`), without asking the fork."""
     if not turn.traits.on_forks:
         raise UserError(on_forks.no_conflicts_on_forks(services.settings.command))
     return await pin_pull(services, turn)
 
 
 async def may_set_up(services: Services, turn: Turn) -> bool:
-    """Setup commands run what is checked out: of a fork only a commit that somebody has approved by its name."""
+    """Setup runs the checked out code, so a fork's commit needs a person's approval by its name."""
     if turn.part(OnFork).fork is None:
         return True
     known = await approvals.of_session(services.store, turn.key.session)
@@ -273,7 +258,7 @@ async def may_set_up(services: Services, turn: Turn) -> bool:
     )
 
 
-async def notes(services: Services, turn: Turn, config: RepoConfig) -> tuple[str, ...]:
-    """What the reader is told that was left out for it."""
+async def fork_notes(services: Services, turn: Turn, config: RepoConfig) -> tuple[str, ...]:
+    """Tell the reader if setup was left out because of a fork."""
     left_out = turn.part(OnFork).fork is not None and not turn.traits.judges and bool(config.setup)
     return (on_forks.SETUP_LEFT_OUT,) if left_out and not await may_set_up(services, turn) else ()

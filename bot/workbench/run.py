@@ -27,7 +27,6 @@ from sandbox.agents.base import AgentRun
 from sandbox.agents.events import PermissionAsked
 
 LOOK_SECONDS = 1.0
-GRACE_SECONDS = 3.0
 LATE_SECONDS = 60.0
 TOKEN_SLACK_SECONDS = 600.0
 NOBODY = InstallationId(0)
@@ -138,7 +137,7 @@ class WorkbenchRun:
         while not (self._stop.is_set() or self.state.refused_status or time.monotonic() > latest):
             await _first_of(self._stop, self._wake)
             self._audience.spent(await spend.turn_cost(self._store, self._job.key))
-        await self._environment.stop(TURN, GRACE_SECONDS)
+        await self._environment.stop(TURN, moves.STOP_GRACE_SECONDS)
 
     async def _verdict(self) -> RunVerdict:
         job = self._job
@@ -149,7 +148,7 @@ class WorkbenchRun:
         found = judge(terms, status, self.state, exhausted=exhausted)
         if found.error == "out_of_credit":
             return RunVerdict(found.outcome, words.provider_out_of_credit(), found.error)
-        found = await moves.told_apart(self._store, job.key, found)
+        found = await moves.blame_gateway_or_provider(self._store, job.key, found)
         if found.error and found.error.startswith("provider_"):
             return RunVerdict(found.outcome, words.provider_refused(found.error.removeprefix("provider_")), found.error)
         if status.error and found.error == "no_result":

@@ -297,7 +297,7 @@ async def test_on_the_base_a_check_has_what_those_before_it_make(world: World) -
 async def test_a_check_has_its_own_time_and_all_have_theirs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bot.sessions.declared_checks.COMMAND_SECONDS", 1.0)
     monkeypatch.setattr("bot.sessions.declared_checks.WHOLE_SECONDS", 2.5)
-    monkeypatch.setattr("bot.sessions.setbacks.wrapping_up.SHARE", 0.0)
+    monkeypatch.setattr("bot.sessions.money.spending_limits.WRAP_UP_SHARE", 0.0)
     here = Checked(world)
     async with world.bot():
         one = await here.begin("slow", "checks: [sleep 30, sleep 31, sleep 32, echo four]\n", once())

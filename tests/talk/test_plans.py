@@ -9,7 +9,7 @@ from contextlib import closing
 import httpx
 import pytest
 
-from bot.sessions.kinds.plan import DAYS
+from bot.sessions.services import APPROVAL_DAYS
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from tests.world import World
 
@@ -149,7 +149,7 @@ async def test_a_plan_that_nobody_approves_expires_with_a_word(world: World) -> 
     world.model.default(Script([Say(PLAN)]))
     async with world.bot():
         approval = await planned(world)
-    later = time.time() + (DAYS + 1) * 24 * 3600
+    later = time.time() + (APPROVAL_DAYS + 1) * 24 * 3600
     async with world.bot(lambda: later):
         assert "Nobody approved the plan" in await said(world, 2)
     async with world.bot():

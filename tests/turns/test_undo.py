@@ -22,7 +22,7 @@ async def pushed(world: World) -> Pull:
     return world.pulls()[0]
 
 
-@pytest.mark.quick("bot.sessions.pulls")
+@pytest.mark.quick
 async def test_the_last_push_is_taken_back_by_a_new_commit_once(world: World) -> None:
     async with world.bot():
         pull = await pushed(world)

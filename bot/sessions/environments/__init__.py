@@ -1,7 +1,7 @@
 """Takes, finds, keeps and ends the environment of a turn, and knows which hosts it reaches.
 
-When a turn is over the row says first that its environment is kept, then it is laid to rest; whoever dies in between
-leaves it to the sweep.
+After a turn, the row first marks its environment as kept; only then does the environment come to rest. A process that
+dies in between leaves it to the sweep.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from bot import repo_config
 from bot.errors import EnvironmentUnavailable
 from bot.kinds.parts import BroughtHome, OnFork
-from bot.models import Outcome, Step
+from bot.models import PUSHED, Outcome, Step
 from bot.repo_config.values import covered, may_be_opened
 from bot.sessions.environments import meter
 from bot.sessions.services import Services
@@ -29,14 +29,31 @@ from sandbox.errors import EnvironmentGone, SandboxError, SnapshotGone
 from sandbox.execution import ExecutionEnvironment
 from sandbox.primitives import EnvironmentPrimitives, EnvironmentSpec
 
+log = logging.getLogger(__name__)
+
 MOST_HOSTS = 10
 OPEN_PORT = 443
-"""The only one that the way out lets through."""
+"""The only port that the way out lets through."""
 HOSTS_REQUEST = "hosts"
+CLOSED = 1
+"""Grows whenever we close more of a sandbox before an agent comes: an agent has been in an older one."""
+NETWORKED = (Step.WORK, Step.VERIFY)
+"""Steps in which other people's commands run there."""
+IN_PEACE = (
+    *PUSHED,
+    Outcome.ANSWERED,
+    Outcome.REVIEWED,
+    Outcome.PLANNED,
+    Outcome.NO_CHANGE,
+    Outcome.NEEDS_INPUT,
+    Outcome.OVER_BUDGET,
+    Outcome.TIMED_OUT,
+)
+"""After these the next turn may go on there; after any other its state is unknown."""
 
 
 async def ask_for_hosts(services: Services, turn: Turn) -> None:
-    """Asks with the turn's end: nobody waits for the answer, and a yes begins the next turn."""
+    """Ask at the turn's end: nobody waits for the answer, and a yes begins the next turn."""
     ours = sorted(services.settings.own_hosts())
     asked = [str(one["host"]) for one in turn.part(BroughtHome).blocked if one["port"] == OPEN_PORT]
     wanted = [host for host in asked if may_be_opened(host) and not covered(host, ours)]
@@ -49,8 +66,8 @@ async def ask_for_hosts(services: Services, turn: Turn) -> None:
 
 
 async def reachable_hosts(services: Services, turn: Turn) -> frozenset[str] | None:
-    """Those of the repository's config, and those that people have allowed: this turn, or the whole session. None:
-    nothing at all, where the code comes from a fork."""
+    """Join the config's hosts with those that people allowed for this turn or the session; None for a fork's code,
+    which reaches nothing."""
     if turn.part(OnFork).fork is not None:
         return None
     found = set(repo_config.load(turn.config).egress)
@@ -61,34 +78,31 @@ async def reachable_hosts(services: Services, turn: Turn) -> frozenset[str] | No
 
 
 async def _counts(services: Services, turn: Turn, yes: Approval) -> bool:
-    """One that is given once is used up by the first turn whose agent has worked with it: a `retry` asks again."""
+    """Tell whether a yes holds: the first turn whose agent works with a single one uses it up."""
     if yes.scope is Scope.SESSION or yes.id != turn.approval:
         return yes.scope is Scope.SESSION
     begun_with_it = [one for one in await sessions.turns_of(services.store, turn.key.session) if one.approval == yes.id]
     return not any(one.n < turn.n and one.work_started_at is not None for one in begun_with_it)
 
 
-log = logging.getLogger(__name__)
-CLOSED = 1
-"""Grows whenever more of a sandbox is closed before an agent comes: in one that was open, one has been already."""
-NETWORKED = (Step.WORK, Step.VERIFY)
-"""Steps in which commands of others run there; bringing the work home asks for nothing but the work."""
-
-
 async def find_or_create(
     services: Services, turn: Turn, snapshot: StoredSnapshot | None
 ) -> tuple[ExecutionEnvironment, EnvironmentRow]:
-    """The turn's own, the one that was kept for it, or a new one; under a key that a repetition finds again."""
+    """Return the turn's own, the kept one, or a new one, under a key that a repetition finds again."""
     spec = await spec_of(services, turn)
     again = await rows.used_by(services.store, turn.key) is not None
+    e2b = services.settings.e2b
+    # The operator's part cannot change either: the cloud's firewall stays as it was.
+    operators = [] if e2b is None else [CLOSED, e2b.template, e2b.hosts(), e2b.unmetered is not None]
+    wish = json.dumps([spec.public_repository, spec.egress, spec.template, *operators])
     async with services.environment_locks.of(turn.key.session):
-        # No longer than this: there may not be room for it for hours, and who looks for strays must not wait for that.
-        row = await rows.take(services.store, turn.key, _made_of(services, spec))
+        # No longer than this: room may be missing for hours, and the sweep must not wait so long.
+        row = await rows.take(services.store, turn.key, hashlib.sha256(wish.encode()).hexdigest())
     await _end_given_up(services, turn)
     if again:
         await meter.catch_up(services, row.id)
     if is_reused(row) and not row.prepared:
-        # By way of `attach`, which says so when it is not there: `create` would make another, unseen.
+        # `attach` fails if it is gone; `create` would silently make another.
         kept = await services.environments.attach(row.id)
         await kept.still()
     primitives = await created(services, row, spec, snapshot)
@@ -98,7 +112,7 @@ async def find_or_create(
 
 
 async def _end_given_up(services: Services, turn: Turn) -> None:
-    """Ends what was kept and does not fit: it may hold the place that the new one needs."""
+    """End kept environments that do not fit: they may hold the place that the new one needs."""
     for left in await rows.given_up(services.store, turn.key.session):
         try:
             await give_up(services, left)
@@ -109,25 +123,20 @@ async def _end_given_up(services: Services, turn: Turn) -> None:
 async def created(
     services: Services, row: EnvironmentRow, spec: EnvironmentSpec, snapshot: StoredSnapshot | None
 ) -> EnvironmentPrimitives:
-    found = await _created(services, row, spec, snapshot)
+    wanted = spec if snapshot is None or is_reused(row) else replace(spec, snapshot=snapshot.snapshot_id)
+    try:
+        found = await services.environments.create(row.id, wanted)
+    except SnapshotGone:
+        if snapshot is None:
+            raise
+        await snapshots.condemn(services.store, snapshot.name)
+        found = await services.environments.create(row.id, spec)
     log.info("a sandbox is there", extra={"sandbox": row.id, "purpose": row.purpose, "kept": is_reused(row)})
     return found
 
 
-async def _created(
-    services: Services, row: EnvironmentRow, spec: EnvironmentSpec, snapshot: StoredSnapshot | None
-) -> EnvironmentPrimitives:
-    if snapshot is None or is_reused(row):
-        return await services.environments.create(row.id, spec)
-    try:
-        return await services.environments.create(row.id, replace(spec, snapshot=snapshot.snapshot_id))
-    except SnapshotGone:
-        await snapshots.condemn(services.store, snapshot.name)
-        return await services.environments.create(row.id, spec)
-
-
 def is_reused(row: EnvironmentRow) -> bool:
-    """An earlier turn has left it."""
+    """Tell whether an earlier turn has left it."""
     return row.purpose is rows.EnvironmentPurpose.WORK and row.id != f"{row.session_id}-{row.turn}"
 
 
@@ -143,14 +152,6 @@ async def spec_of(services: Services, turn: Turn) -> EnvironmentSpec:
     )
 
 
-def _made_of(services: Services, spec: EnvironmentSpec) -> str:
-    """Sums up what cannot change in one that is there, also the operator's: the cloud's firewall stays as it was."""
-    e2b = services.settings.e2b
-    operators = [] if e2b is None else [CLOSED, e2b.template, e2b.hosts(), e2b.unmetered is not None]
-    wish = [spec.public_repository, spec.egress, spec.template, *operators]
-    return hashlib.sha256(json.dumps(wish).encode()).hexdigest()
-
-
 async def attach(services: Services, turn: Turn) -> ExecutionEnvironment:
     row = await rows.used_by(services.store, turn.key)
     if row is None:
@@ -163,9 +164,8 @@ async def attach(services: Services, turn: Turn) -> ExecutionEnvironment:
 
 
 async def is_gone(services: Services, turn: Turn, error: SandboxError) -> bool:
-    """Whether what failed in it failed because there is no environment any more. What says so itself is believed: of
-    one that is just being removed something may be left for a moment."""
-    if isinstance(error, EnvironmentGone):
+    """Find out whether a step failed because its environment is gone."""
+    if isinstance(error, EnvironmentGone):  # believed: parts of one that is just being removed may still be there
         return True
     try:
         environment = await attach(services, turn)
@@ -177,7 +177,7 @@ async def is_gone(services: Services, turn: Turn, error: SandboxError) -> bool:
 
 
 async def give_up(services: Services, environment_id: str) -> None:
-    """Gone for good; that it is gone already is as good."""
+    """End an environment for good, also one that is gone already."""
     await rows.give_up(services.store, environment_id)
     await meter.catch_up(services, environment_id)
     await services.environments.end(environment_id)
@@ -188,8 +188,7 @@ async def give_up(services: Services, environment_id: str) -> None:
 
 
 async def lay_to_rest(services: Services, row: EnvironmentRow) -> None:
-    """A kept one, by who holds its session's lock: it needs nothing from now on. One that does not come to rest is
-    given up, since it would go on to cost."""
+    """Bring a kept one to rest; the caller holds its session's lock. End one that does not rest: it would cost."""
     try:
         await services.environments.rest(row.id)
     except SandboxError as error:
@@ -199,36 +198,24 @@ async def lay_to_rest(services: Services, row: EnvironmentRow) -> None:
         await machines.end_of(services.store, row.id)
 
 
-IN_PEACE = (
-    Outcome.PULL_REQUEST,
-    Outcome.PUSHED,
-    Outcome.ANSWERED,
-    Outcome.REVIEWED,
-    Outcome.PLANNED,
-    Outcome.NO_CHANGE,
-    Outcome.NEEDS_INPUT,
-    Outcome.OVER_BUDGET,
-    Outcome.TIMED_OUT,
-)
-"""After these the next turn may go on there. After any other, who knows what state it is in."""
-
-
 async def keep_or_end(services: Services, turn: Turn) -> bool:
-    """Returns whether it is kept; safe to repeat."""
-    row = await rows.last_of(services.store, turn.key)
+    """Return whether it is kept; safe to repeat.
+
+    Never keep one that has read outsiders' words, which may have left a trap, or one where an agent was lost."""
+    row, minutes = await rows.last_of(services.store, turn.key), services.settings.limits.keep_minutes
     if row is None:
         return False
     if row.state is EnvironmentUse.KEPT:
         return True
-    if not _may_stay(services, turn):
+    if turn.untrusted or turn.resumptions or turn.stop_requested or turn.outcome not in IN_PEACE or minutes <= 0:
         await give_up(services, row.id)
         return False
-    await rows.keep(services.store, row.id, services.clock() + 60 * services.settings.limits.keep_minutes)
+    await rows.keep(services.store, row.id, services.clock() + 60 * minutes)
     return True
 
 
 async def rest_kept(services: Services, turn: Turn) -> None:
-    """Leaves it to the sweep where it cannot be done now."""
+    """Bring it to rest, or leave it to the sweep if that fails."""
     async with services.environment_locks.of(turn.key.session):
         row = await rows.last_of(services.store, turn.key)
         if row is None or row.state is not EnvironmentUse.KEPT:
@@ -237,11 +224,3 @@ async def rest_kept(services: Services, turn: Turn) -> None:
             await lay_to_rest(services, row)
         except SandboxError as error:
             log.warning("an environment is left to the sweep", extra={"id": row.id, "error": str(error)})
-
-
-def _may_stay(services: Services, turn: Turn) -> bool:
-    """Not what has read words of people without write access (they might have laid something down for the next), and
-    not where an agent was lost."""
-    if turn.untrusted or turn.resumptions or turn.stop_requested or turn.outcome not in IN_PEACE:
-        return False
-    return services.settings.limits.keep_minutes > 0

@@ -23,13 +23,16 @@ log = logging.getLogger(__name__)
 
 SAMPLE_SECONDS = 10.0
 BEAT_SECONDS = 60.0
-"""While the agent works, the next look is nearer than this, or we are dead."""
+"""While the agent works, the next look comes sooner than this, or we are dead."""
 STEP_SECONDS = 900.0
-"""And this in the other steps; whatever they do prolongs the machine's life meanwhile."""
+"""The same for the other steps, whose actions prolong the machine's life meanwhile."""
+LABEL = {"app": "forgehand"}
+EVERY_SECONDS = 30.0
+"""Twice in the minute in which unneeded environments must be gone."""
 
 
 async def look(store: Store, key: TurnKey, environment: EnvironmentPrimitives, *, within: float = STEP_SECONDS) -> None:
-    """Note the machine that runs for the turn, if it is one that costs. That it cannot be asked keeps nobody."""
+    """Note the machine that runs for the turn, if it costs money. A failed question stops nobody."""
     try:
         lease = await environment.lease()
         if lease is not None:
@@ -39,14 +42,15 @@ async def look(store: Store, key: TurnKey, environment: EnvironmentPrimitives, *
 
 
 async def catch_up(services: Services, environment_id: str) -> None:
-    """Before it is woken or ended, after which nobody could tell any more: what ran there while nobody looked, since
-    whoever made it died (or was refused) before the first look. Raises: what cannot be asked is not ended unseen."""
+    """Note the machine's unseen time before waking or ending it, which would hide that time.
+
+    Its maker may have died (or failed) before the first look. Raises, so that nothing ends unasked."""
     for lease in await services.environments.leases(environment_id):
         await _note(services.store, environment_id, lease)
 
 
 class MachineWitness:
-    """Of machines that a provider ends by itself: twins, and what came back from a pause without its files."""
+    """Notes machines that a provider ends by itself: twins, and those that came back from a pause without files."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -76,7 +80,7 @@ def _run(environment_id: str, lease: Lease, within: float) -> machines.MachineRu
 
 
 async def sample(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Looks beside the run, until cancelled. A sample that fails is left out."""
+    """Take samples beside the run, until cancelled, and skip those that fail."""
     while True:
         try:
             await _beat(services, turn, environment.primitives)
@@ -87,7 +91,7 @@ async def sample(services: Services, turn: Turn, environment: ExecutionEnvironme
 
 async def _beat(services: Services, turn: Turn, environment: EnvironmentPrimitives) -> None:
     if not await environment.is_running():
-        # Whoever follows the run has to find out what that means: it is woken to look.
+        # Wake the follower of the run, which finds out what that means.
         services.signals.poke(turn.key)
         raise EnvironmentGone("the environment does not run")
     await look(services.store, turn.key, environment, within=BEAT_SECONDS)
@@ -95,14 +99,7 @@ async def _beat(services: Services, turn: Turn, environment: EnvironmentPrimitiv
     await machines.add_sample(services.store, turn.key, found.cpu_percent, found.memory_bytes, found.disk_bytes)
 
 
-LABEL = {"app": "forgehand"}
-EVERY_SECONDS = 30.0
-"""Twice in the minute in which whatever nobody needs has to be gone."""
-
-
 def sweeps(services: Services) -> Loop:
-    """The sweeps; woken when an environment was given up."""
-
     async def look() -> None:
         if ended := await sweep_strays(services):
             log.info("stray environments were ended", extra={"count": ended})
@@ -111,7 +108,7 @@ def sweeps(services: Services) -> Loop:
 
 
 async def sweep_strays(services: Services) -> int:
-    """Returns how many were ended. One that resists is left for the next sweep."""
+    """Return how many were ended. One that resists waits for the next sweep."""
     known = await rows.all_of_them(services.store)
     found = {one.id: one for one in await services.environments.find(LABEL)}
     ended = 0
@@ -126,8 +123,9 @@ async def sweep_strays(services: Services) -> int:
 async def _one(
     services: Services, name: str, environment: EnvironmentPrimitives | None, row: EnvironmentRow | None
 ) -> int:
-    """A kept one that still runs is of somebody who died before it was at rest. One that was not there when we looked
-    may be by now: whether a turn needs it is for the store to say."""
+    """End one that no turn needs by the store (it may exist by now, even if we have not seen it).
+
+    Bring a kept one to rest if it still runs: its process died before that."""
     session = SessionId(name.partition("-")[0]) if row is None else row.session_id
     async with services.environment_locks.of(session):
         if await rows.give_up_unneeded(services.store, name):

@@ -1,4 +1,4 @@
-"""Starts environments from snapshots of their repositories, and makes and removes these in the background."""
+"""Starts environments from snapshots of their repositories; makes and removes snapshots in the background."""
 
 from __future__ import annotations
 
@@ -13,45 +13,60 @@ from bot.errors import BotError
 from bot.git.errors import MirrorLost
 from bot.git.pack import Had, RepositoryPack
 from bot.loops import Loop
-from bot.models import Outcome, Thread
+from bot.models import PUSHED, Outcome, Thread
 from bot.sessions.services import Services
 from bot.store import sessions, snapshots
+from bot.store.operations import DAY
 from bot.store.sessions import Turn
 from bot.store.snapshots import SnapshotBase, StoredSnapshot
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment
 from sandbox.primitives import EnvironmentSpec, Snapshots
 
-FRESH_SECONDS = 7 * 86_400.0
-REMADE_AFTER_SECONDS = 86_400.0
-"""A day old, and it is made anew: the difference to the newest commit grows."""
-GOOD = (Outcome.PULL_REQUEST, Outcome.PUSHED, Outcome.ANSWERED, Outcome.NO_CHANGE)
+log = logging.getLogger(__name__)
+
+FRESH_SECONDS = 7 * DAY
+REMADE_AFTER_SECONDS = DAY
+"""Make an older snapshot again: its difference to the newest commit grows."""
+GOOD = (*PUSHED, Outcome.ANSWERED, Outcome.NO_CHANGE)
+LABELS = {"app": "forgehand-warming"}
+"""Not the label of turns, whose strays the sweep ends: these have no turn."""
+LOOK_SECONDS = 2.0
+AGAIN_SECONDS = 60.0
+LATER_SECONDS = 600.0
+SWEEP_SECONDS = 300.0
+SETUP_SECONDS = 900.0
+MOST_ATTEMPTS = 2
+NO_TURN = 0
+
+Packed = Callable[[Had | None], Awaitable[RepositoryPack]]
+"""Writes the pack of the wanted commit, as differences to what the other side has."""
 
 
 async def warm_snapshot(services: Services, turn: Turn, thread: Thread) -> StoredSnapshot | None:
-    """Finds what the environment starts from; its setup commands are those that the turn itself would run."""
+    """Find a snapshot for the environment, with the same setup commands as the turn's."""
     if services.snapshots is None:
         return None
-    snapshot = await snapshots.ready(services.store, base_of(turn, thread))
-    if snapshot is None or snapshot.created_at < services.clock() - FRESH_SECONDS:
-        return None
-    return snapshot
+    snapshot = await snapshots.ready(services.store, _base_of(turn, thread))
+    return None if snapshot is None or snapshot.created_at < services.clock() - FRESH_SECONDS else snapshot
 
 
 async def consider_snapshot(services: Services, turn: Turn) -> None:
-    """Wants a snapshot after a turn that went well on a commit of the default branch, and was slow to begin.
+    """Plan a snapshot after a turn that went well on a commit of the default branch, and was slow to begin.
 
-    Only such a commit: what is in a snapshot is in every later session of the repository, so it is what people with
-    write access have merged, and nothing of a pull request or a session's own branch.
+    Every later session of the repository has the snapshot's content. So it holds only merged commits, and nothing of a
+    pull request or a session's own branch.
     """
-    if services.snapshots is None or turn.outcome not in GOOD or not _was_slow(services, turn):
+    e2b = services.settings.e2b
+    was_slow = e2b is not None and 0 < e2b.snapshot_after <= (turn.furnish_seconds or 0)
+    if services.snapshots is None or turn.outcome not in GOOD or not was_slow:
         return
     session = await sessions.session(services.store, turn.key.session)
     repo, now = session.thread.repo, services.clock()
     fresh = turn.n == 1 and turn.tip_sha is None and turn.number == session.number and not session.is_pull
     if not fresh or turn.base != repo.default_branch or turn.base_sha is None:
         return
-    of = base_of(turn, session.thread)
+    of = _base_of(turn, session.thread)
     name = f"forgehand-{int(repo.id)}-{_digest([of.template, of.setup_sha256, turn.base_sha])[:20]}"
     config = repo_config.load(turn.config)
     wanted = StoredSnapshot(
@@ -66,12 +81,7 @@ async def consider_snapshot(services: Services, turn: Turn) -> None:
     await snapshots.plan(services.store, wanted, not_since=now - REMADE_AFTER_SECONDS)
 
 
-def _was_slow(services: Services, turn: Turn) -> bool:
-    e2b = services.settings.e2b
-    return e2b is not None and 0 < e2b.snapshot_after <= (turn.furnish_seconds or 0)
-
-
-def base_of(turn: Turn, thread: Thread) -> SnapshotBase:
+def _base_of(turn: Turn, thread: Thread) -> SnapshotBase:
     config = repo_config.load(turn.config)
     return SnapshotBase(thread.repo.id, config.template or "", _digest(list(config.setup)))
 
@@ -80,16 +90,11 @@ def _digest(parts: list[str]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-log = logging.getLogger(__name__)
-
-Packed = Callable[[Had | None], Awaitable[RepositoryPack]]
-"""Writes the pack of the wanted commit, as differences to what the other side has."""
-
-
 async def grown(
     services: Services, turn: Turn, environment: ExecutionEnvironment, snapshot: StoredSnapshot, packed: Packed
 ) -> bool:
-    """False where it has to be all. Never in an environment that was kept: an agent has been there."""
+    """Bring in the commits since the snapshot; False if the whole repository must come. Not for a kept environment,
+    where an agent has been."""
     if not await services.cache.has(turn.repo_id, snapshot.commit_sha):
         return False
     assert turn.base is not None
@@ -106,19 +111,8 @@ async def grown(
     return True
 
 
-LABELS = {"app": "forgehand-warming"}
-"""Not the label of turns: their strays are ended, and no turn stands behind these."""
-LOOK_SECONDS = 2.0
-AGAIN_SECONDS = 60.0
-LATER_SECONDS = 600.0
-SWEEP_SECONDS = 300.0
-SETUP_SECONDS = 900.0
-MOST_ATTEMPTS = 2
-NO_TURN = 0
-
-
 class Warming:
-    """A killed process is no trouble: the row is there before its snapshot, and the same name is taken again."""
+    """Makes and removes snapshots; survives a kill, as a row exists before its snapshot and keeps its name."""
 
     def __init__(self, services: Services, cloud: Snapshots, look_seconds: float = LOOK_SECONDS) -> None:
         self._services = services
@@ -128,8 +122,8 @@ class Warming:
         self.loop = Loop("snapshots", self._round, look_seconds, rest_seconds=AGAIN_SECONDS)
 
     async def _sweep(self) -> None:
-        """What a killed process left half made is begun anew. And what was in no list while it was being snapshotted,
-        and so seemed to be gone already, is in one by now: one looks again and again."""
+        """End environments that a killed process left; look again and again, since one is in no list while its
+        snapshot is taken."""
         now = asyncio.get_running_loop().time()
         if now >= self._sweep_at:
             for left in await self._services.environments.find(LABELS):
@@ -148,7 +142,7 @@ class Warming:
                 await self._remove(one, now)
 
     async def _remove(self, one: StoredSnapshot, now: float) -> None:
-        """Each by itself: one that a sandbox uses still, also a paused one, must not keep the others."""
+        """Remove one, or try again later: a sandbox may still use it, even a paused one."""
         try:
             await self._cloud.remove_snapshot(one.snapshot_id or one.name)
         except SandboxError as error:
@@ -172,7 +166,7 @@ class Warming:
         await snapshots.finish(store, wanted, snapshot_id, shallow)
 
     async def _taken(self, wanted: StoredSnapshot) -> tuple[str, tuple[str, ...]]:
-        """An environment of its own, without a token and without any secret: only the repository and its setup."""
+        """Take the snapshot in a separate environment, with only the repository and its setup, and no secret."""
         services, template = self._services, wanted.base.template or None
         spec = EnvironmentSpec(LABELS, public_repository=True, egress=wanted.egress, template=template)
         primitives = await services.environments.create(wanted.name, spec)

@@ -1,4 +1,4 @@
-"""The kinds of turns at work, by name. A kind with steps of its own has a module here that ends with its `KIND`."""
+"""The kinds of turns at work, by name. A kind that changes a step has a module here that ends with its `KIND`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,16 +22,16 @@ NO_WORK: dict[str, object] = {"tree_sha": None, "files_changed": None}
 
 @dataclass(frozen=True)
 class Preparation:
-    """Where an agent begins, before it is composed what it reads."""
+    """The starting point of an agent, before its reading is composed."""
 
     config: RepoConfig
     base: str
-    """The branch that the work is to be merged into."""
+    """The branch to merge the work into."""
     start: Start
     request: str = ""
-    """In the place of the person's own words."""
+    """Replaces the person's own words."""
     beside: Evidence = field(default_factory=Evidence)
-    """What is read beside the thread."""
+    """More to read, beside the thread."""
     columns: Mapping[str, Any] = field(default_factory=dict)
     parts: tuple[TurnPart, ...] = ()
 
@@ -42,41 +42,39 @@ class Preparation:
 
 
 class TurnKind(Protocol):
-    """One kind of turn in the steps. What stands here is the way of most; a kind says what it does instead."""
+    """One kind of turn in the steps. Most kinds go this way; a module overrides what it does differently."""
 
     traits: Traits
     schema: dict[str, Any] | None = None
     """The form of the agent's answer."""
 
     async def prepare(self, services: Services, turn: Turn) -> Move:
-        """All of step 1, where there is no agent to prepare for."""
+        """Replace step 1 for a kind without an agent."""
         return await self.ended(services, turn)
 
     async def pin(self, services: Services, turn: Turn) -> tuple[str, Start] | None:
-        """The base branch and where the work starts; None: as for any work on the thread."""
+        """Return the base branch and the start of the work; None for the usual ones of the thread."""
         return None
 
     async def begin(self, services: Services, turn: Turn, preparation: Preparation) -> Preparation | To | End:
-        """What it needs before the agent's reading is composed, or why there is nothing to do for an agent."""
+        """Prepare more before the agent's reading is composed; return a move if an agent has nothing to do."""
         return preparation
 
     def result(self, turn: Turn, state: LiveState) -> tuple[str, tuple[TurnPart, ...]]:
-        """The agent's last words as they are kept, and what else it has handed over."""
+        """Return the agent's last words to keep, and everything else that it has handed over."""
         return state.last_words, ()
 
     async def ended(self, services: Services, turn: Turn) -> Move:
-        """How it ends when no work comes home: as the run did, else as an answer without a change."""
+        """End a turn without work as its run ended, otherwise as an answer without a change."""
         return End(turn.outcome or self.traits.unchanged, turn.detail or "" if turn.outcome else "", NO_WORK)
 
     async def publish(self, services: Services, turn: Turn, session: Session) -> Move:
-        """All of step 6, where no work has come home that is judged and pushed."""
+        """Replace step 6 for a kind whose agent changes no files."""
         return await self.ended(services, turn)
 
 
 @dataclass
 class Usual(TurnKind):
-    """Goes the way of most."""
-
     traits: Traits
 
 

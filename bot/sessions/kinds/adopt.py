@@ -1,6 +1,6 @@
-"""Work on a fork's commit that somebody approved by its name: it becomes a branch of the repository and a pull request.
+"""Makes a branch and a pull request of work on a fork's commit that somebody approved by its name.
 
-Asks no model. What was approved is one commit: the fork's head must still be that, also at the moment of the push.
+The approval covers one commit, which must still be the fork's head, also at the moment of the push.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class AdoptTurn(TurnKind):
     traits = adopt.TRAITS
 
     async def prepare(self, services: Services, turn: Turn) -> Move:
-        """Straight to the push: there is nothing for an environment to do."""
+        """Go straight to the push, without an environment."""
         worked = await _worked(services, turn)
         if worked is None or not await asyncio.to_thread(rescue.kept_bundle(services, worked).is_file):
             return End(Outcome.REFUSED, on_forks.gone(services.settings.command))
@@ -51,34 +51,30 @@ class AdoptTurn(TurnKind):
                 return await _opened(work, worked, *there)
             if (moved := await _moved(services, worked, session)) is not None:
                 return End(Outcome.REFUSED, moved)
-            if (held := await _held(work, tree) or await turn_commit.not_allowed(work)) is not None:
+            if (held := await _held(work, tree) or await turn_commit.permission_lost(work)) is not None:
                 return End(Outcome.REFUSED, held)
             return await _pushed(work, worked)
 
 
 async def _worked(services: Services, turn: Turn) -> Turn | None:
-    """The turn whose work was approved."""
+    """Find the turn whose work was approved."""
     approval = await approvals.get(services.store, turn.approval) if turn.approval else None
-    if approval is None:
-        return None
-    return await sessions.turn(services.store, TurnKey(turn.key.session, approval.turn))
+    return None if approval is None else await sessions.turn(services.store, TurnKey(turn.key.session, approval.turn))
 
 
 async def _moved(services: Services, worked: Turn, session: Session) -> str | None:
-    """Asked of git at the last moment: the sentence where the fork has other commits now than those approved."""
+    """Ask git at the last moment: tell in a sentence if the fork has other commits now than the approved ones."""
     access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
     assert worked.base_sha is not None
     try:
         now = await services.cache.fetch(session.repo_id, access, f"refs/pull/{worked.number}/head")
     except RefMissing:
         return on_forks.gone(services.settings.command)
-    if now != worked.base_sha:
-        return on_forks.void(worked.base_sha, now, services.settings.command)
-    return None
+    return None if now == worked.base_sha else on_forks.void(worked.base_sha, now, services.settings.command)
 
 
 async def _held(work: TurnWork, tree: str) -> str | None:
-    """Judged is all that the branch would bring, the fork's own commits with it: as a branch here it runs here."""
+    """Judge everything that the branch would bring, with the fork's own commits: a branch here runs here."""
     services, turn, session = work.services, work.turn, work.session
     assert turn.base is not None and turn.base_sha is not None
     access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
@@ -93,7 +89,7 @@ async def _held(work: TurnWork, tree: str) -> str | None:
 
 
 async def _there(work: TurnWork) -> tuple[str, str] | None:
-    """By which branch and commit an earlier try has pushed it: what the fork holds since then takes nothing back."""
+    """Find the branch and commit of an earlier try's push, which later commits of the fork do not undo."""
     for name in _names(work):
         at = await pull_request.branch_head(work, name)
         found = await pull_request.landed_at(work, at) if at is not None else None
@@ -103,14 +99,18 @@ async def _there(work: TurnWork) -> tuple[str, str] | None:
 
 
 def _names(work: TurnWork) -> tuple[str, str]:
-    """The second for where the first is taken, by earlier work perhaps."""
+    """Return the branch's name, and a second one in case the first is taken."""
     branch = repo_config.load(work.turn.config).branch_name(work.turn.number, work.turn.key.session)
     return branch, f"{branch}-{work.turn.n}"
 
 
 async def _pushed(work: TurnWork, worked: Turn) -> Move:
+    branch, another = _names(work)
     try:
-        branch, sha = await _push(work)
+        try:
+            sha = await pull_request.push_commit(work, branch)
+        except PushRaced:
+            branch, sha = another, await pull_request.push_commit(work, another)
     except PushRaced as raced:
         return End(Outcome.REFUSED, endings.branch_moved(raced.branch))
     except PushRefused as error:
@@ -129,15 +129,6 @@ async def _opened(work: TurnWork, worked: Turn, branch: str, sha: str) -> Move:
     words = on_forks.adopted(worked.base_sha, worked.part(OnFork).fork)
     move = await pull_request.open_pull(replace(work, turn=worked, landed=sha), branch)
     return replace(move, detail="\n\n".join(filter(None, (words, move.detail)))) if isinstance(move, End) else move
-
-
-async def _push(work: TurnWork) -> tuple[str, str]:
-    """Where it lies now, under which name and which commit."""
-    branch, another = _names(work)
-    try:
-        return branch, await pull_request.land(work, branch)
-    except PushRaced:
-        return another, await pull_request.land(work, another)
 
 
 KIND = AdoptTurn()

@@ -1,4 +1,4 @@
-"""What the agent is given of failed checks: annotations, failing steps, what their Apps say, and the ends of logs."""
+"""Gathers evidence of failed checks for the agent: annotations, failing steps, words of their Apps, ends of logs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FixCiTurn(TurnKind):
     traits = fix_ci.TRAITS
 
     async def begin(self, services: Services, turn: Turn, preparation: Preparation) -> Preparation | To | End:
-        """Ends where the checks that were meant are no more."""
+        """End the turn if the failed checks are gone."""
         tip, attempt = preparation.start.tip, await ci.attempt(services.store, turn.source)
         if tip is None or (attempt is not None and attempt.sha != tip):
             await ci.moved(services.store, turn.source)
@@ -45,7 +45,7 @@ class FixCiTurn(TurnKind):
 
 
 async def _gather(services: Services, turn: Turn, sha: str, attempt: Attempt | None) -> Evidence | None:
-    """Of the checks that are red at this commit; None where none is."""
+    """Gather the evidence of the checks that are red at this commit; None without any."""
     thread = (await sessions.session(services.store, turn.key.session)).thread
     at = services.github.installation(thread.installation)
     pull = await at.pull(thread.repo, turn.number)
@@ -66,7 +66,7 @@ async def _gather(services: Services, turn: Turn, sha: str, attempt: Attempt | N
 
 @dataclass(frozen=True)
 class _Reader:
-    """Whatever cannot be had is named, and is no reason to do without the rest."""
+    """Reads from GitHub; adds everything that it cannot get to `missing` and goes on."""
 
     services: Services
     at: InstallationClient
@@ -74,7 +74,7 @@ class _Reader:
     missing: list[str]
 
     async def jobs(self, sha: str, red: Sequence[CiResult]) -> Mapping[int, CiJob]:
-        """Those of Actions, by the number of their check. A status has neither a suite nor a number."""
+        """Map checks of Actions to their jobs. A status has neither a suite nor a number."""
         suites, wanted = {one.suite for one in red if one.suite}, {one.id for one in red if one.id}
         try:
             runs = await checks.workflow_runs(self.at, self.thread.repo, sha)
@@ -88,18 +88,15 @@ class _Reader:
         rows = [f"{one.name} ({one.app}): {one.conclusion}"]
         rows += [f"failing step: {name}" for name in (job.failed_steps if job else ())]
         if one.annotations:
-            rows += await self._annotations(one)
+            found = await checks.annotations_of(self.at, self.thread.repo, one.id)
+            rows += [f"{each.path}:{each.first}: {each.level}: {each.message}" for each in found[:MOST_ANNOTATIONS]]
+        if one.annotations > MOST_ANNOTATIONS:
+            self.missing.append(on_ci.annotations_cut(one.name, one.annotations, MOST_ANNOTATIONS))
         rows += [part for part in (one.title, one.summary, one.text) if part]
         text = "\n".join(rows)
         if len(text) > MOST_TEXT:
             self.missing.append(on_ci.said_cut(one.name, len(text), MOST_TEXT))
         return (await self._clean(text))[:MOST_TEXT]
-
-    async def _annotations(self, one: CiResult) -> list[str]:
-        found = await checks.annotations_of(self.at, self.thread.repo, one.id)
-        if one.annotations > MOST_ANNOTATIONS:
-            self.missing.append(on_ci.annotations_cut(one.name, one.annotations, MOST_ANNOTATIONS))
-        return [f"{each.path}:{each.first}: {each.level}: {each.message}" for each in found[:MOST_ANNOTATIONS]]
 
     async def log(self, one: CiResult, job: CiJob) -> Log | None:
         try:
@@ -112,7 +109,7 @@ class _Reader:
         return Log(one.name, await self._clean(_STAMP.sub("", tail.text)))
 
     async def _clean(self, text: str) -> str:
-        """Without secrets, piece by piece, so that others have their turn; what draws nothing is taken out later."""
+        """Redact piece by piece, so that other tasks have their turn. Invisible characters are removed later."""
         stream, parts = self.services.redactor.stream(), list[str]()
         for at in range(0, len(text), PIECE):
             parts.append(stream.feed(text[at : at + PIECE]))

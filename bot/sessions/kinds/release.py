@@ -1,4 +1,4 @@
-"""A held commit that somebody has let go: looked at again by the rules of now, and pushed as it is, or not at all."""
+"""Judges an approved commit again, by today's rules, and pushes it as it is or not at all."""
 
 from __future__ import annotations
 
@@ -31,14 +31,19 @@ class ReleaseTurn(TurnKind):
     traits = release.TRAITS
 
     async def prepare(self, services: Services, turn: Turn) -> Move:
-        """Straight to the push, with what the turn that is let go has found out."""
+        """Go straight to the push, with everything that the released turn has found out."""
         session = await sessions.session(services.store, turn.key.session)
         approval = await _approval(services, turn)
         until = approval.expires_at + approvals.ARRIVES_WITHIN_SECONDS
         if approval.state is not ApprovalState.APPROVED or (approval.answered_at or 0.0) > until:
             return End(Outcome.REFUSED, on_pushes.too_late())
-        if session.branch != approval.matter["branch"] or not await _is_open(services, session):
-            return End(Outcome.REFUSED, on_pushes.outdated())
+        outdated = End(Outcome.REFUSED, on_pushes.outdated())
+        if session.branch != approval.matter["branch"]:
+            return outdated
+        if session.pull_number is not None:
+            reads = services.github.installation(session.installation_id)
+            if (await reads.pull(session.thread.repo, session.pull_number)).state != "open":
+                return outdated
         await starting_point.require_open(services, turn, session)
         held = await sessions.turn(services.store, approval.key)
         done_by = await sessions.turn(services.store, TurnKey(session.id, approval.matter["done_by"]))
@@ -47,7 +52,7 @@ class ReleaseTurn(TurnKind):
         try:
             await restore_mirror(services, held)
         except RefMissing:
-            return End(Outcome.REFUSED, on_pushes.outdated())
+            return outdated
         columns = {
             "base": held.base,
             "base_sha": held.base_sha,
@@ -67,27 +72,19 @@ class ReleaseTurn(TurnKind):
         approval = await _approval(services, turn)
         held = await sessions.turn(services.store, approval.key)
         done_by = await sessions.turn(services.store, TurnKey(session.id, approval.matter["done_by"]))
-        bundle = rescue.kept_bundle(services, held)
+        bundle, commit = rescue.kept_bundle(services, held), str(approval.matter["commit"])
         if not await asyncio.to_thread(bundle.exists):
             return End(Outcome.REFUSED, on_pushes.lost())
         async with services.cache.quarantine(session.repo_id) as quarantine:
-            tree = await quarantine.readmit(bundle, str(approval.matter["commit"]))
-            work = TurnWork(services, turn, session, quarantine, str(approval.matter["commit"]), done_by=done_by)
+            tree = await quarantine.readmit(bundle, commit)
+            work = TurnWork(services, turn, session, quarantine, commit, done_by=done_by)
             judged = await turn_commit.judge(work, tree)
-            forbidden = await turn_commit.not_allowed(work)
+            forbidden = await turn_commit.permission_lost(work)
             if forbidden is not None and (there := await push.arrived(work)) is not None:
                 return there
             if (held_back := judged.held or forbidden) is not None:
                 return await rescue.keep_on_host(work, End(Outcome.REFUSED, held_back))
             return await push.publish(replace(work, report=judged.report))
-
-
-async def _is_open(services: Services, session: Session) -> bool:
-    """The pull request that the commit is for, where there is one."""
-    if session.pull_number is None:
-        return True
-    reads = services.github.installation(session.installation_id)
-    return (await reads.pull(session.thread.repo, session.pull_number)).state == "open"
 
 
 async def _approval(services: Services, turn: Turn) -> Approval:

@@ -1,4 +1,4 @@
-"""`resolve`: the base branch brought into that of a pull request; what git cannot merge is left to the agent."""
+"""Merges the base branch into that of a pull request, and leaves conflicts to the agent."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from bot.store.sessions import Turn
 from bot.words import on_pulls
 
 MOST_SIDE_BYTES = 200_000
-"""Of what one side did to the files in conflict."""
+"""Limit for one side's changes to the files in conflict."""
 
 
 class ResolveTurn(TurnKind):
     traits = resolve.TRAITS
 
     async def begin(self, services: Services, turn: Turn, preparation: Preparation) -> Preparation | To | End:
-        """The agent begins at both sides as git merges them; where git can do that alone, it has nothing to do."""
+        """Begin at both sides as git merges them; without a conflict the agent has nothing to do."""
         base, start = preparation.base, preparation.start
         joined = await _join(services, turn, base, start)
         if isinstance(joined, End):
@@ -45,7 +45,7 @@ class ResolveTurn(TurnKind):
 
 
 async def _join(services: Services, turn: Turn, base: str, start: Start) -> Joined | End:
-    """Both sides as git merges them, with the conflicts marked; an end where there is nothing to bring in."""
+    """Let git merge both sides, with the conflicts marked; end the turn if there is nothing to merge."""
     session = await sessions.session(services.store, turn.key.session)
     if start.tip is None or start.base is None or start.ref is None:
         raise UserError(on_pulls.resolve_needs_a_branch())
@@ -61,7 +61,7 @@ async def _join(services: Services, turn: Turn, base: str, start: Start) -> Join
 
 
 async def _both_sides(services: Services, turn: Turn, base: str, start: Start, joined: Joined) -> Evidence:
-    """What the agent is told of the conflicts: which files, in git's words, and what each side did to them, and why."""
+    """Describe the conflicts: which files, git's words, and each side's changes with their reasons."""
     assert start.tip is not None and start.base is not None
     repo, paths = turn.repo_id, joined.conflicts
     ours, theirs = [

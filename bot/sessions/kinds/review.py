@@ -1,4 +1,4 @@
-"""Posts what a reviewing agent has found: one review, each finding at its line or below, nothing said twice."""
+"""Posts the findings of a reviewing agent: one review, each finding at its line or below, none of them twice."""
 
 from __future__ import annotations
 
@@ -33,19 +33,13 @@ from bot.words.on_reviews import ReviewAccount
 
 log = logging.getLogger(__name__)
 
-EVENTS = {
-    ReviewVerdict.COMMENT: "COMMENT",
-    ReviewVerdict.REQUEST_CHANGES: "REQUEST_CHANGES",
-    ReviewVerdict.APPROVE: "APPROVE",
-}
-
 
 @dataclass(frozen=True)
 class _Work:
     services: Services
     turn: Turn
     thread: Thread
-    """The pull request."""
+    """The pull request's, which may differ from the session's."""
     pull: Pull
     found: Sorted
     account: ReviewAccount
@@ -67,7 +61,7 @@ class ReviewTurn(TurnKind):
         return preparation
 
     def result(self, turn: Turn, state: LiveState) -> tuple[str, tuple[TurnPart, ...]]:
-        """Where what it handed over is not in the form asked for, its words alone are its summary."""
+        """Read the agent's structured answer; if it has another form, its words alone are its summary."""
         ended = state.ended
         found = findings.read(ended.structured if ended else None)
         words = found.summary if found else state.last_words
@@ -87,7 +81,9 @@ class ReviewTurn(TurnKind):
         assert turn.base_sha is not None
         thread = replace(session.thread, number=turn.number, is_pull=True)
         pull = await services.github.installation(thread.installation).pull(thread.repo, turn.number)
-        if pull.head_sha != turn.base_sha and await _is_superseded(services, turn):
+        later = [one for one in await sessions.turns_of(services.store, session.id) if one.n > turn.n]
+        waiting = [one for one in later if one.traits.judges and one.number == turn.number and one.outcome is None]
+        if pull.head_sha != turn.base_sha and waiting:  # two reviews of one push help nobody
             return End(Outcome.STOPPED, endings.review_superseded(pull.head_sha))
         work = await _prepared(services, turn, thread, pull)
         if pull.state != "open":
@@ -106,12 +102,6 @@ class ReviewTurn(TurnKind):
         return End(Outcome.REVIEWED, on_reviews.in_short(work.account, url), parts=(posted,))
 
 
-async def _is_superseded(services: Services, turn: Turn) -> bool:
-    """A later turn will read the newer state: two reviews of one push help nobody."""
-    later = [one for one in await sessions.turns_of(services.store, turn.key.session) if one.n > turn.n]
-    return any(one.traits.judges and one.number == turn.number and one.outcome is None for one in later)
-
-
 async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) -> _Work:
     handed_over = turn.part(review.HandedOver).review
     assert handed_over is not None and turn.base_sha is not None
@@ -124,7 +114,7 @@ async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) 
     allowed = {
         ReviewVerdict.COMMENT: True,
         ReviewVerdict.REQUEST_CHANGES: config.request_changes and not own,
-        # What was not read whole is not approved, nor what it was not compared with.
+        # No approval for a change that was not read whole, or not compared with today's base.
         ReviewVerdict.APPROVE: config.approve
         and not own
         and not retargeted
@@ -146,25 +136,18 @@ async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) 
         base_now=pull.base_branch if retargeted else None,
         moved_to=pull.head_sha if pull.head_sha != turn.base_sha else None,
     )
-    return _Work(
-        services,
-        turn,
-        thread,
-        pull,
-        found,
-        account,
-        EVENTS[read.verdict if allowed[read.verdict] else ReviewVerdict.COMMENT],
-    )
+    event = (read.verdict if allowed[read.verdict] else ReviewVerdict.COMMENT).name
+    return _Work(services, turn, thread, pull, found, account, event)
 
 
 def _with_room(found: Sorted) -> tuple[Sorted, int]:
-    """What is not shown has not been said: a later review may say it."""
+    """Cut findings that have no room; a later review may post them."""
     most = on_reviews.room_for([one.finding for one in found.below], neutralise.inert)
     return replace(found, below=found.below[:most]), len(found.below) - most
 
 
 def _all_below(work: _Work) -> _Work:
-    """Nothing at lines: where there is no place for that."""
+    """Move all findings below the summary, if none can stand at lines."""
     all_of_them = sorted((*work.found.on_lines, *work.found.below), key=lambda one: one.place)
     return _placed(work, replace(work.found, on_lines=(), below=tuple(all_of_them)))
 
@@ -181,8 +164,8 @@ def _summary(work: _Work) -> str:
 
 
 async def _post(work: _Work) -> tuple[_Work, int]:
-    """As it went out: one line that GitHub does not take has it refuse the whole, so then without those, or without
-    any."""
+    """Post the review and return it as posted. One bad line makes GitHub refuse all, so then retry without such
+    lines, or without any."""
     try:
         return work, await _send(work, work.turn.base_sha)
     except GitHubRefused as refused:
@@ -199,7 +182,7 @@ async def _post(work: _Work) -> tuple[_Work, int]:
 
 
 def _require_lines(refused: GitHubRefused) -> None:
-    """Raises what no other lines would mend."""
+    """Raise a refusal that other lines would not change."""
     if isinstance(refused, NotFound) or refused.status != 422:
         raise refused
     log.warning("a review is posted without some of its lines, or all", extra={"error": refused.message})
@@ -214,8 +197,7 @@ async def _send(work: _Work, sha: str | None) -> int:
 
 
 def _comment(services: Services, placed: Placed) -> LineComment:
-    """With a suggestion only as long as it leaves as it was given, at all of its lines: one that was changed, or that
-    takes the place of other lines, would apply as nonsense."""
+    """Word a finding at its lines; drop a suggestion that was changed or would replace other lines."""
     one, (first, last) = placed.finding, placed.shown or (placed.finding.first, placed.finding.line)
     body = on_reviews.on_line(one, placed.name, neutralise.inert, suggests=placed.is_whole)
     suggestion = on_reviews.suggestion(one)
@@ -227,21 +209,20 @@ def _comment(services: Services, placed: Placed) -> LineComment:
 
 
 async def _remember(work: _Work, review_id: int) -> None:
-    """Which comment is which finding, and that the mended ones are done with, at GitHub too."""
+    """Store which comment is which finding, and resolve the fixed ones, also at GitHub."""
     services, thread = work.services, work.thread
     reads = services.github.installation(thread.installation)
     comments = await reviews.of_review(reads, thread.repo, thread.number, review_id)
     ids = {name: one.id for one in comments if (name := reviews.finding_of(one.body)) is not None}
     new = [one.said(work.turn, ids.get(one.name)) for one in (*work.found.on_lines, *work.found.below)]
     await _let_go(work, review_id)
-    await dialogue.resolve_discussions(
-        services, thread, [one.comment_id for one in work.found.resolved if one.comment_id is not None]
-    )
+    fixed = [one.comment_id for one in work.found.resolved if one.comment_id is not None]
+    await dialogue.resolve_discussions(services, thread, fixed)
     await posted_findings.put_findings(services.store, new, [one.id for one in work.found.resolved])
 
 
 async def _let_go(work: _Work, review_id: int) -> None:
-    """An earlier review that asks for changes holds the merge until it is dismissed: a comment does not end it."""
+    """Dismiss an earlier review that asks for changes: a comment alone would not let the merge go on."""
     if work.event == "REQUEST_CHANGES":
         return
     services, thread = work.services, work.thread
@@ -250,7 +231,7 @@ async def _let_go(work: _Work, review_id: int) -> None:
         for one in await reviews.holding(reads, thread.repo, thread.number, me):
             if one != review_id:
                 await services.outbound.dismiss(thread, one, on_reviews.let_go())
-    except GitHubRefused as refused:  # where a rule leaves that to people
+    except GitHubRefused as refused:  # perhaps a rule leaves that to people
         log.warning("an earlier review could not be dismissed", extra={"error": str(refused)})
 
 

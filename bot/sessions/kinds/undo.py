@@ -1,4 +1,4 @@
-"""Taking the session's last push back: which one it is, and what the branch looks like without it."""
+"""Takes the session's last push back: finds it, and makes the branch's state without it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bot.git.quarantine import Quarantine
 from bot.github.types import TokenPurpose
 from bot.kinds import undo
 from bot.kinds.parts import OnFork
-from bot.models import WHOLE_SECOND, Outcome, Step, TurnKey
+from bot.models import PUSHED, WHOLE_SECOND, Outcome, Step, TurnKey
 from bot.outbound import TextKind
 from bot.proposal import descriptions
 from bot.sessions import starting_point
@@ -25,26 +25,27 @@ from bot.store import sessions
 from bot.store.sessions import Session, Turn
 from bot.words import endings, on_pulls, on_pushes
 
-PUSHED = (Outcome.PULL_REQUEST, Outcome.PUSHED)
-
 
 class UndoTurn(TurnKind):
     traits = undo.TRAITS
 
     async def prepare(self, services: Services, turn: Turn) -> Move:
-        """Straight to the push: there is nothing for an environment to do."""
+        """Go straight to the push, without an environment."""
         session = await sessions.session(services.store, turn.key.session)
         undone = last_push(await sessions.turns_of(services.store, session.id), before=turn.n)
         if undone is None or session.branch is None:
             return End(Outcome.REFUSED, endings.nothing_to_take_back())
         if undone.branch is not None:
             return End(Outcome.REFUSED, on_pulls.stands_beside(undone.n, undone.branch, undone.pull_number))
-        if _is_newer(undone, turn):
-            assert undone.commit_sha is not None
-            return End(Outcome.REFUSED, endings.pushed_since(undone.n, undone.commit_sha, services.settings.command))
-        if (merged := await _merged(services, session)) is not None:
-            return End(Outcome.REFUSED, endings.merged_already(merged))
         assert undone.commit_sha is not None
+        began = undone.push_began or undone.created_at
+        if turn.asked_at is not None and began >= turn.asked_at + WHOLE_SECOND:  # the requester has not seen this push
+            return End(Outcome.REFUSED, endings.pushed_since(undone.n, undone.commit_sha, services.settings.command))
+        if session.pull_number is not None:
+            reads = services.github.installation(session.installation_id)
+            pull = await reads.pull(session.thread.repo, session.pull_number)
+            if pull.merged:
+                return End(Outcome.REFUSED, endings.merged_already(pull.number))
         access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
         try:
             tip = await services.cache.fetch(session.repo_id, access, f"refs/heads/{session.branch}")
@@ -59,7 +60,7 @@ class UndoTurn(TurnKind):
         return To(Step.PUBLISH, columns, parts=(undo.TakenBack(undone.n),))
 
     async def publish(self, services: Services, turn: Turn, session: Session) -> Move:
-        """Where this push, too, was cut off, its repetition makes the same commit and finds it at the remote."""
+        """Safe to repeat: a repetition makes the same commit and finds it at the remote."""
         number = turn.part(undo.TakenBack).turn
         assert number is not None and turn.tip_sha is not None and session.branch is not None
         undone = await sessions.turn(services.store, TurnKey(turn.key.session, number))
@@ -74,7 +75,7 @@ class UndoTurn(TurnKind):
             words = descriptions.undo_message(turn, undone.key, undone.commit_sha)
             commit = await turn_commit.make_commit(services, turn, quarantine, tree, [turn.tip_sha], words)
             work = TurnWork(services, turn, session, quarantine, commit)
-            if (forbidden := await turn_commit.not_allowed(work)) is not None:
+            if (forbidden := await turn_commit.permission_lost(work)) is not None:
                 return await push.arrived(work) or End(Outcome.REFUSED, forbidden)
             if (judged := await turn_commit.judge(work, tree)).allowable:
                 return await turn_commit.hold_workflows(work, judged)
@@ -82,36 +83,19 @@ class UndoTurn(TurnKind):
 
 
 def last_push(turns: Sequence[Turn], *, before: int) -> Turn | None:
-    """The latest that no later turn has taken back; one that took something back is itself not taken back."""
-    earlier = [one for one in turns if one.n < before]
-    gone = {_undoes(one) for one in earlier if one.outcome in PUSHED}
-    pushes = [
-        one
-        for one in earlier
-        if one.outcome in PUSHED and _undoes(one) is None and one.commit_sha and one.part(OnFork).fork is None
-    ]
-    return next((one for one in reversed(pushes) if one.n not in gone), None)
+    """Find the latest push that no later turn has taken back, and that is no undo itself."""
+    pushed = [one for one in turns if one.n < before and one.outcome in PUSHED]
+    gone = {_undoes(one) for one in pushed}
+    own = [one for one in pushed if _undoes(one) is None and one.commit_sha and one.part(OnFork).fork is None]
+    return next((one for one in reversed(own) if one.n not in gone), None)
 
 
 def _undoes(turn: Turn) -> int | None:
     return turn.part(undo.TakenBack).turn
 
 
-def _is_newer(undone: Turn, turn: Turn) -> bool:
-    """Whoever asked has not seen it: their words came late, or waited while it was made."""
-    began = undone.push_began or undone.created_at
-    return turn.asked_at is not None and began >= turn.asked_at + WHOLE_SECOND
-
-
-async def _merged(services: Services, session: Session) -> int | None:
-    if session.pull_number is None:
-        return None
-    pull = await services.github.installation(session.installation_id).pull(session.thread.repo, session.pull_number)
-    return pull.number if pull.merged else None
-
-
 async def _is_there(services: Services, session: Session, quarantine: Quarantine, tip: str, commit: str) -> bool:
-    """Still part of the branch, also below what was fetched of it."""
+    """Tell whether the commit is still part of the branch, also below its fetched history."""
     if await quarantine.continues(tip, commit):
         return True
     access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
@@ -125,7 +109,7 @@ async def _is_there(services: Services, session: Session, quarantine: Quarantine
 
 async def _push_back(work: TurnWork, branch: str, words: str) -> Move:
     try:
-        sha = await pull_request.land(work, branch)
+        sha = await pull_request.push_commit(work, branch)
     except PushRaced:
         at = await pull_request.branch_head(work, branch)
         if at is None:
@@ -147,7 +131,7 @@ async def _push_back(work: TurnWork, branch: str, words: str) -> Move:
 
 
 async def _without_branch(work: TurnWork, branch: str, words: str) -> Move:
-    """An earlier try of this push may have arrived before the pull request ended and its branch was removed."""
+    """Find an earlier try of this push that arrived before the pull request ended and its branch was removed."""
     pull = await pull_request.pull_state(work)
     sha = await pull_request.arrived_at_pull(work, pull) if pull is not None and pull.state != "open" else None
     if pull is None or sha is None:

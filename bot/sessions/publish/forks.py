@@ -1,4 +1,4 @@
-"""Publishes work on a fork's code: into the fork where we may, else as suggestions and a patch."""
+"""Publishes work on a fork's code: into the fork if we may, else as suggestions and a patch."""
 
 from __future__ import annotations
 
@@ -36,20 +36,25 @@ log = logging.getLogger(__name__)
 PATCH_BYTES = 200 << 20
 READ_BYTES = 4 << 20
 MOST_SHOWN = 20_000
-DAYS = 7
 
 
 async def hand_over(work: TurnWork, pull: Pull, why: str) -> Move:
-    """Each part is found again by its marker; `why`: what kept it from the fork's branch, where there was a chance."""
-    turn = work.turn
+    """Hand the work over as suggestions and a patch, each found again by its marker.
+
+    `why` tells what kept it from the fork's branch, if it had a chance."""
+    services, turn = work.services, work.turn
     assert turn.base_sha is not None
-    file = await _kept(work)
+    file = rescue.kept_patch(services, turn)
+    await work.quarantine.mail(work.commit, file, max_bytes=PATCH_BYTES)
     made, many, url = 0, 0, ""
     if pull.head_sha != turn.base_sha:
         why = on_forks.moved(turn.base_sha, pull.head_sha)
     else:
         made, many, url = await _suggest(work, pull)
-        await _ask(work)
+        # Ask whether it may become a branch here, with the fork's code below it: the answer must name that code.
+        matter = {"sha": turn.base_sha, "commit": work.commit}
+        question = ApprovalRequest(turn.key, ApprovalKind.FORK, matter, services.approval_deadline())
+        await approvals.ask(services.store, question)
     await _show(work, pull, file)
     if made:
         outcome, words = Outcome.REVIEWED, f"{why} {on_forks.suggested(made, many, url)}".strip()
@@ -59,26 +64,24 @@ async def hand_over(work: TurnWork, pull: Pull, why: str) -> Move:
     return End(outcome, words, {"kept": await rescue.keep_bundle(work)}, parts=(given,))
 
 
-async def _kept(work: TurnWork) -> Path:
-    file = rescue.kept_patch(work.services, work.turn)
-    await work.quarantine.mail(work.commit, file, max_bytes=PATCH_BYTES)
-    return file
-
-
 async def _suggest(work: TurnWork, pull: Pull) -> tuple[int, int, str]:
-    """Returns how many suggestions stand there, of how many changes, and where."""
+    """Return how many suggestions we posted, for how many changes, and the review's address."""
     services, turn = work.services, work.turn
     fitting, many = await _fitting(work, pull)
-    comments = tuple(filter(None, (_comment(services, one) for one in fitting)))
+    bodies = [quoting.code(one.text, "suggestion") if one.lines else "```suggestion\n```" for one in fitting]
+    comments = tuple(
+        LineComment(one.path, one.last, one.first if one.first != one.last else None, body)
+        for one, body in zip(fitting, bodies, strict=True)
+        if services.outbound.text(TextKind.COMMENT, body) == body  # a changed one would apply as nonsense
+    )
     if not comments:
         return 0, many, ""
     marker = on_forks.review_marker(turn.key.session, turn.key.n)
     body = f"{marker}\n{on_forks.review_body(len(comments), many, turn.base_sha or '')}"
+    draft = ReviewDraft(turn.base_sha, "COMMENT", body, comments)
     try:
-        review = await services.outbound.review(
-            _thread(work), ReviewDraft(turn.base_sha, "COMMENT", body, comments), marker
-        )
-    except GitHubRefused as refused:  # it may show less of the diff than we read; there is the patch
+        review = await services.outbound.review(_thread(work), draft, marker)
+    except GitHubRefused as refused:  # GitHub may show less of the diff than we read; the patch remains
         log.warning("suggestions were not taken", extra={"turn": turn.key.workflow_id, "error": refused.message})
         return 0, many, ""
     return len(comments), many, f"{pull.url}#pullrequestreview-{review}"
@@ -95,22 +98,6 @@ async def _fitting(work: TurnWork, pull: Pull) -> tuple[list[Suggested], int]:
         return [], 1
     shown = await earlier.shown(work.services, turn, pull)
     return await asyncio.to_thread(diffs.suggestions_for, text, shown)
-
-
-def _comment(services: Services, one: Suggested) -> LineComment | None:
-    """None where it would not leave as it is: what was changed on the way would apply as nonsense."""
-    body = quoting.code(one.text, "suggestion") if one.lines else "```suggestion\n```"
-    if services.outbound.text(TextKind.COMMENT, body) != body:
-        return None
-    return LineComment(one.path, one.last, one.first if one.first != one.last else None, body)
-
-
-async def _ask(work: TurnWork) -> None:
-    """Asks whether it may become a branch here, with the fork's code below it: the answer must name that code."""
-    services, turn = work.services, work.turn
-    matter = {"sha": turn.base_sha, "commit": work.commit}
-    expires = services.clock() + DAYS * 24 * 3600
-    await approvals.ask(services.store, ApprovalRequest(turn.key, ApprovalKind.FORK, matter, expires))
 
 
 async def _show(work: TurnWork, pull: Pull, file: Path) -> None:
@@ -133,7 +120,7 @@ async def _show(work: TurnWork, pull: Pull, file: Path) -> None:
 
 
 def _block(services: Services, file: Path, size: int) -> str | None:
-    """Shows it byte for byte or not at all: else it would not apply."""
+    """Show it byte for byte or not at all: otherwise it would not apply."""
     if size > MOST_SHOWN:
         return None
     try:
@@ -152,7 +139,7 @@ def _thread(work: TurnWork) -> Thread:
 async def publish(work: TurnWork, tree: str) -> Move:
     services, turn = work.services, work.turn
     judged = await turn_commit.judge(work, tree)
-    if (held := judged.held or await turn_commit.not_allowed(work)) is not None:
+    if (held := judged.held or await turn_commit.permission_lost(work)) is not None:
         return await rescue.keep_on_host(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))
     if turn.outcome is not None:
         return await rescue.keep_on_host(work, End(turn.outcome, turn.detail or ""))
@@ -166,12 +153,13 @@ async def publish(work: TurnWork, tree: str) -> Move:
 
 
 async def _pushed(work: TurnWork, pull: Pull) -> tuple[Move | None, str]:
-    """Pushes to the fork's own branch, or says why not (no words where there was no chance of it)."""
+    """Push to the fork's own branch, or tell why not (without words if it had no chance)."""
     services, turn = work.services, work.turn
     home = await _home(work, pull)
     if home is None:
         return None, ""
-    if await _is_guarded(work, home, pull.head_branch):
+    is_default, reads = pull.head_branch == home.repo.default_branch, services.github.installation(home.installation)
+    if is_default or await reads.is_protected(home.repo, pull.head_branch):
         return None, on_forks.not_to_the_default_branch(pull.head_branch)
     if repo_config.load(turn.config).commits == "verified":
         return None, on_forks.not_signed()
@@ -190,9 +178,9 @@ async def _pushed(work: TurnWork, pull: Pull) -> tuple[Move | None, str]:
 
 
 async def _home(work: TurnWork, pull: Pull) -> Thread | None:
-    """The fork, where the App is installed on it for an account that is served, and the requester may write there.
+    """Return the fork if the App is installed on it for a served account, and the requester may write there.
 
-    That its owner lets maintainers edit the branch is of no use: GitHub grants that to people, not to Apps."""
+    "Allow edits by maintainers" does not help: GitHub grants that to people, not to Apps."""
     services, turn = work.services, work.turn
     if pull.head_repo is None:
         return None
@@ -212,9 +200,3 @@ async def _home(work: TurnWork, pull: Pull) -> Thread | None:
         return None
     repo = Repo(found.id, found.owner, found.name, found.private, found.default_branch)
     return Thread(repo, installed.id, turn.number, is_pull=True)
-
-
-async def _is_guarded(work: TurnWork, home: Thread, branch: str) -> bool:
-    if branch == home.repo.default_branch:
-        return True
-    return await work.services.github.installation(home.installation).is_protected(home.repo, branch)

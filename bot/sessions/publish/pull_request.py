@@ -1,7 +1,8 @@
-"""Finds or opens the pull request as its repository wants it, and the branch it stands on."""
+"""Finds or opens the pull request as its repository wants it, and pushes to its branch."""
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 from bot import repo_config
@@ -9,7 +10,7 @@ from bot.errors import GitHubRefused, NotFound
 from bot.git.errors import GitRefusal, PushRefused, RefMissing
 from bot.github.types import Pull, TokenPurpose
 from bot.kinds.resolve import Merge
-from bot.models import Outcome, Thread
+from bot.models import Outcome
 from bot.outbound import TextKind, neutralise
 from bot.proposal import descriptions
 from bot.proposal.descriptions import Extras
@@ -21,42 +22,38 @@ from bot.sessions.starting_point import remote_access
 from bot.store import repos, spend
 from bot.words import endings, on_pulls, on_pushes
 
+DEEPER = 2000
+"""Commits of history, if the usual number does not reach back to where the work began."""
+
 
 async def dress(work: TurnWork, number: int) -> str:
-    """Done twice it is done once. What GitHub does not take of it is no reason to fail; a missing label is told."""
-    config = repo_config.load(work.turn.config).pull
+    """Set labels and reviewers, and return a note on missing labels, which GitHub would create. Safe to repeat."""
+    config, reads = (
+        repo_config.load(work.turn.config).pull,
+        work.services.github.installation(work.session.installation_id),
+    )
     thread = replace(work.session.thread, number=number, is_pull=True)
     missing: list[str] = []
-    try:
-        missing = await _labelled(work, thread, config.labels)
+    with contextlib.suppress(GitHubRefused):  # the person is no collaborator, or labels may not be set: do without
+        there = [label for label in config.labels if await reads.has_label(thread.repo, label)]
+        if there:
+            await work.services.outbound.label(thread, there)
+        missing = [label for label in config.labels if label not in there]
         if config.request_review:
             await work.services.outbound.request_review(thread, work.done.requester)
-    except GitHubRefused:  # the person is no collaborator by name, or labels may not be set: the work is there
-        pass
     return on_pushes.labels_missing(missing) if missing else ""
 
 
 async def make_ready(work: TurnWork) -> None:
-    """Ends the draft where drafts last until the work is verified, and this push is."""
+    """End the draft if drafts last until the work is verified, and this push is."""
     config, number = repo_config.load(work.turn.config), work.session.pull_number
     if number is None or config.draft != "until_verified" or config.opens_draft(verified=work.is_verified):
         return
     thread = work.session.thread
-    try:
+    with contextlib.suppress(GitHubRefused):
         pull = await work.services.github.installation(work.session.installation_id).pull(thread.repo, number)
         if pull.draft:
             await work.services.outbound.make_ready(thread, pull)
-    except GitHubRefused:
-        return
-
-
-async def _labelled(work: TurnWork, thread: Thread, wanted: tuple[str, ...]) -> list[str]:
-    """Returns the labels that the repository does not have, which GitHub would make."""
-    reads = work.services.github.installation(work.session.installation_id)
-    there = [label for label in wanted if await reads.has_label(thread.repo, label)]
-    if there:
-        await work.services.outbound.label(thread, there)
-    return [label for label in wanted if label not in there]
 
 
 async def open_pull(work: TurnWork, branch: str) -> Move:
@@ -97,7 +94,7 @@ async def _pull_body(work: TurnWork) -> str:
 
 
 async def _template(work: TurnWork) -> str | None:
-    """Reads it from the default branch; one that cannot be read is as good as none."""
+    """Read the template from the default branch; None if it cannot be read."""
     services, repo = work.services, work.session.thread.repo
     try:
         access = await remote_access(services, work.session.thread, TokenPurpose.READ_REPOSITORY)
@@ -110,7 +107,7 @@ async def _template(work: TurnWork) -> str | None:
 
 
 async def pull_state(work: TurnWork) -> Pull | None:
-    """None where there is none yet, or none any more."""
+    """Read the session's pull request; None if it does not exist (yet or any more)."""
     session = work.session
     if session.pull_number is None:
         return None
@@ -122,7 +119,7 @@ async def pull_state(work: TurnWork) -> Pull | None:
 
 
 def in_the_way(work: TurnWork, pull: Pull | None) -> str | None:
-    """Says why the work has no place there any more, or None."""
+    """Tell why the work has no place there any more; None if it has."""
     if pull is None:
         return None
     if pull.state != "open":
@@ -139,7 +136,7 @@ def beside_it(work: TurnWork, pull: Pull | None) -> str:
 
 
 class Guarded(PushRefused):
-    """By its owners, since the turn was prepared; the text is one sentence for people."""
+    """The owners have protected the branch since the turn was prepared; the text is one sentence for people."""
 
     def __init__(self, why: str) -> None:
         super().__init__(GitRefusal.PROTECTED, why)
@@ -147,48 +144,45 @@ class Guarded(PushRefused):
 
 
 async def commit_names(work: TurnWork) -> tuple[str, ...]:
-    """Lists the names of the commit at the remote: its own, and that of what was made and signed of it."""
+    """List the commit's possible names at the remote: its own, and that of its signed version."""
     made = await repos.signed_for(work.services.store, work.session.id, work.commit)
     return (work.commit,) if made is None else (work.commit, made)
 
 
-async def land(work: TurnWork, branch: str) -> str:
-    """The commit at which the branch then stands; PushRaced or PushRefused where it does not."""
+async def push_commit(work: TurnWork, branch: str) -> str:
+    """Push the work's commit, and return the branch's new tip. Raises PushRaced or PushRefused."""
     await _require_unguarded(work, branch)
     purpose = TokenPurpose.PUSH_WORKFLOWS if work.let_go else TokenPurpose.PUSH
     if repo_config.load(work.turn.config).commits == "verified":
-        return await signed_commits.land_signed(work, branch, purpose)
+        return await signed_commits.push_signed(work, branch, purpose)
     access = await remote_access(work.services, work.session.thread, purpose)
     await work.quarantine.push(access, work.commit, branch, expect=work.turn.tip_sha)
     return work.commit
 
 
 async def _require_unguarded(work: TurnWork, branch: str) -> None:
-    """Asks as at the turn's beginning, which may be days ago where the work has waited for a yes."""
+    """Ask again as when the turn began, which may be days ago if the work has waited for a yes."""
     session, tip = work.session, work.turn.tip_sha
     if tip is None or not starting_point.is_on_pull(work.done, session):
         return
     reads = work.services.github.installation(session.installation_id)
-    why = None
     if branch == (await reads.repo(session.thread.repo.full_name)).default_branch:
         why = endings.default_branch_is_head(branch)
     elif await reads.is_protected(session.thread.repo, branch):
         why = endings.head_is_protected(branch)
-    if why is not None and await reads.branch_sha(session.thread.repo, branch) not in await commit_names(work):
+    else:
+        return
+    if await reads.branch_sha(session.thread.repo, branch) not in await commit_names(work):
         raise Guarded(why)
 
 
-DEEPER = 2000
-"""Commits of history, where the usual number does not reach back to where the work began."""
-
-
 async def branch_head(work: TurnWork, branch: str) -> str | None:
-    """Fetches the branch with enough of its history to tell; None when it is gone."""
+    """Fetch the branch with enough of its history; None if it is gone."""
     return await _fetched(work, f"refs/heads/{branch}")
 
 
 async def arrived_at_pull(work: TurnWork, pull: Pull) -> str | None:
-    """The commit by which the pull request, open or not, has the work already; its branch may be gone."""
+    """Find the commit by which the pull request, open or not, already has the work; its branch may be gone."""
     at = await _fetched(work, f"refs/pull/{pull.number}/head")
     found = await landed_at(work, at) if at is not None else None
     return found[1] if found is not None else None
@@ -209,8 +203,7 @@ async def _fetched(work: TurnWork, ref: str) -> str | None:
 
 
 async def landed_at(work: TurnWork, at: str) -> tuple[TurnWork, str] | None:
-    """The work as it stands there, and its commit: a push had arrived though its answer was lost, and others have
-    pushed since."""
+    """Find the work and its commit on the branch, if a push had arrived, though its answer was lost."""
     for name in await commit_names(work):
         if await work.quarantine.continues(at, name):
             return work, name
@@ -226,7 +219,8 @@ async def landed_at(work: TurnWork, at: str) -> tuple[TurnWork, str] | None:
 
 
 async def put_on_top(work: TurnWork, at: str) -> tuple[TurnWork, str] | None:
-    """The same work as one commit on top of `at`, and its tree; None where that rewrote history, or it does not fit."""
+    """Put the work as one commit on top of `at`, and return its tree too; None after rewritten history, or if it
+    does not fit."""
     if work.turn.part(Merge).sha is not None or not await _continues(work, at):
         return None
     over = await work.quarantine.merge_base(work.commit, at)
@@ -238,5 +232,5 @@ async def put_on_top(work: TurnWork, at: str) -> tuple[TurnWork, str] | None:
 
 
 async def _continues(work: TurnWork, at: str) -> bool:
-    """Tells whether what was there when the work began is still part of it."""
+    """Tell whether the commit where the work began is still part of it."""
     return work.turn.tip_sha is not None and await work.quarantine.continues(at, work.turn.tip_sha)

@@ -15,47 +15,35 @@ from bot.store import sessions
 from bot.words import endings, on_pulls, on_pushes
 
 
-def wants_separate_branch(work: TurnWork) -> bool:
-    """Asked for on a pull request, or begun by an earlier try: where a push may have gone, the next one goes too."""
-    asked = work.turn.new_branch and work.session.pull_number is not None
-    return asked or work.turn.branch is not None
-
-
-async def publish_separately(work: TurnWork, onto: str, words: str) -> Move:
-    """`onto` is the branch that the pull request is to be merged into."""
+async def _publish_separately(work: TurnWork, onto: str, words: str) -> Move:
+    """Publish on a separate branch, with a pull request to be merged into `onto`."""
     services, turn = work.services, work.turn
     name = f"{repo_config.load(turn.config).branch_name(turn.number, turn.key.session)}-{turn.n}"
     await sessions.update_turn(services.store, turn.key, branch=name)
-    sha = await pull_request.land(replace(work, turn=replace(turn, tip_sha=None)), name)
+    sha = await pull_request.push_commit(replace(work, turn=replace(turn, tip_sha=None)), name)
     await sessions.update_turn(services.store, turn.key, commit_sha=sha)
     move = await pull_request.open_pull(replace(work, turn=replace(turn, base=onto), landed=sha), name)
     if not isinstance(move, End):
         return move
     # The session stays with the pull request that it is about.
-    opened = {"pull_number": move.session["pull_number"]} if "pull_number" in move.session else {}
-    detail = _together(words, move.detail)
-    return replace(move, detail=detail, columns={**move.columns, **opened}, session={})
+    opened = {name: value for name, value in move.session.items() if name == "pull_number"}
+    return replace(move, detail=_together(words, move.detail), columns={**move.columns, **opened}, session={})
 
 
 async def publish(work: TurnWork) -> Move:
     pull = await pull_request.pull_state(work)
     try:
-        if (
-            pull is not None
-            and pull.state != "open"
-            and (sha := await pull_request.arrived_at_pull(work, pull)) is not None
-        ):
-            done = replace(work, landed=sha)
-            return End(Outcome.PUSHED, on_pulls.ended_since(pull.number, pull.merged), done.columns)
+        if pull is not None and pull.state != "open" and (sha := await pull_request.arrived_at_pull(work, pull)):
+            told = on_pulls.ended_since(pull.number, pull.merged)
+            return End(Outcome.PUSHED, told, replace(work, landed=sha).columns)
         if (why := pull_request.in_the_way(work, pull)) is not None:
             return await rescue.rescue(work, End(Outcome.REFUSED, why))
-        return await _published(
-            work, _together(await turn_commit.words_on_merge(work), pull_request.beside_it(work, pull))
-        )
+        words = _together(await turn_commit.words_on_merge(work), pull_request.beside_it(work, pull))
+        return await _published(work, words)
     except pull_request.Guarded as guarded:
         return await rescue.rescue(work, End(Outcome.REFUSED, guarded.why))
     except PushRefused as error:
-        return await turn_commit.after_refusal(work, error)
+        return await turn_commit.on_push_refused(work, error)
     except PushRaced as raced:
         return await rescue.rescue(work, End(Outcome.REFUSED, endings.branch_moved(raced.branch)))
     except GitHubRefused as error:
@@ -63,7 +51,7 @@ async def publish(work: TurnWork) -> Move:
 
 
 async def arrived(work: TurnWork) -> End | None:
-    """Tells what an earlier try of this turn has pushed, though its requester could not push it now."""
+    """Find the push of an earlier try of this turn, though its requester could not push it now."""
     turn, branch = work.turn, work.turn.branch or work.session.branch
     at = await pull_request.branch_head(work, branch) if branch and turn.push_began is not None else None
     found = await pull_request.landed_at(work, at) if at is not None else None
@@ -76,12 +64,14 @@ async def arrived(work: TurnWork) -> End | None:
 async def _published(work: TurnWork, words: str) -> Move:
     turn, session = work.turn, work.session
     branch = session.branch or repo_config.load(turn.config).branch_name(turn.number, turn.key.session)
-    if wants_separate_branch(work):
-        return await publish_separately(work, branch, words)
+    # Asked for on a pull request, or begun by an earlier try, whose push may have arrived there.
+    if (turn.new_branch and session.pull_number is not None) or turn.branch is not None:
+        return await _publish_separately(work, branch, words)
     try:
         branch, sha = await _push(work, branch)
     except (PushRaced, PushRefused) as error:
-        if not _is_after_others(work, error):
+        has_moved = isinstance(error, PushRaced) or error.kind is GitRefusal.NON_FAST_FORWARD
+        if not has_moved or turn.tip_sha is None or work.let_go:  # an approved commit is pushed as it is, or not
             raise
         return await _after_others(work, branch, words)
     return await _pushed(work, branch, sha, words)
@@ -97,33 +87,24 @@ async def _pushed(work: TurnWork, branch: str, sha: str, words: str) -> Move:
 
 
 async def _push(work: TurnWork, branch: str) -> tuple[str, str]:
-    """The branch that was moved, or made, and its tip. A taken name gets the turn's number behind it, and where a
-    branch stands at what would be its folder, it is the same without folders."""
+    """Push, and return the branch and its tip. If the name is taken, try it with the turn's number, then without
+    folders, as a branch may have the name of one."""
     turn = work.turn
     another = f"{branch.removesuffix(f'-{turn.n}')}-{turn.n}"
     flat = another.replace("/", "-")
     for name in dict.fromkeys((branch, another, flat)):
         await sessions.update_session(work.services.store, turn.key.session, branch=name)
         try:
-            return name, await pull_request.land(work, name)
+            return name, await pull_request.push_commit(work, name)
         except (PushRaced, PushRefused) as error:
-            if turn.tip_sha is not None or name == flat or not _is_name_taken(error):
+            is_taken = isinstance(error, PushRaced) or error.kind is GitRefusal.NAME
+            if turn.tip_sha is not None or name == flat or not is_taken:
                 raise
     raise AssertionError("the last name was pushed or raised")
 
 
-def _is_after_others(work: TurnWork, error: PushRaced | PushRefused) -> bool:
-    """The branch has moved, and the work may go on top: a commit that somebody let go is pushed as it is, or not."""
-    moved = isinstance(error, PushRaced) or error.kind is GitRefusal.NON_FAST_FORWARD
-    return moved and work.turn.tip_sha is not None and not work.let_go
-
-
-def _is_name_taken(error: PushRaced | PushRefused) -> bool:
-    return isinstance(error, PushRaced) or error.kind is GitRefusal.NAME
-
-
 async def _after_others(work: TurnWork, branch: str, words: str) -> Move:
-    """The branch is not where the work began: the same work on top of it, once; else beside it."""
+    """Put the work on top of a branch that has moved, once; if it moves again, beside it."""
     at = await pull_request.branch_head(work, branch)
     if at is None:
         return await rescue.rescue(work, End(Outcome.REFUSED, on_pulls.branch_deleted(branch)))
@@ -131,7 +112,7 @@ async def _after_others(work: TurnWork, branch: str, words: str) -> Move:
         return await _pushed(landed[0], branch, landed[1], words)
     found = await pull_request.put_on_top(work, at)
     if found is None:
-        return await publish_separately(work, branch, on_pulls.does_not_fit(branch, at))
+        return await _publish_separately(work, branch, on_pulls.does_not_fit(branch, at))
     moved, tree = found
     if (held := (await turn_commit.judge(moved, tree)).held) is not None:
         return await rescue.keep_on_host(work, End(Outcome.REFUSED, held))
@@ -142,7 +123,7 @@ async def _after_others(work: TurnWork, branch: str, words: str) -> Move:
         at_last = await pull_request.branch_head(work, branch)
         if at_last is not None and (landed := await pull_request.landed_at(work, at_last)) is not None:
             return await _pushed(landed[0], branch, landed[1], told)
-        return await publish_separately(work, branch, on_pulls.moved_again(branch))
+        return await _publish_separately(work, branch, on_pulls.moved_again(branch))
 
 
 def _together(*parts: str) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from bot.errors import BotError, GitHubRefused
 from bot.git.errors import BundleRefused, PushRaced, PushRefused
 from bot.git.quarantine import Quarantine
-from bot.git.remote import Removed
 from bot.github.types import TokenPurpose
 from bot.kinds.parts import OnFork
 from bot.models import Outcome, SessionId
@@ -22,14 +21,19 @@ from bot.store import approvals, audit, repos, sessions
 from bot.store.approvals import ApprovalKind
 from bot.store.base import Store
 from bot.store.operations import DAY
-from bot.store.repos import Rescue
 from bot.store.sessions import Turn
 from sandbox.errors import EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment
 
+log = logging.getLogger(__name__)
+
+EVERY_SECONDS = 180.0
+LOOK_SECONDS = 2.0
+BUNDLE_BYTES = 200 << 20
+
 
 def collected_bundle(services: Services, turn: Turn) -> Path:
-    """The bundle that was brought home; gone when the turn is settled."""
+    """Return the place of the work that came home; settling removes it."""
     return services.turn_folder(turn.key.workflow_id) / "work.bundle"
 
 
@@ -40,13 +44,14 @@ def kept_bundle(services: Services, turn: Turn) -> Path:
 
 
 def kept_patch(services: Services, turn: Turn) -> Path:
-    """The same as something that people can apply."""
+    """Return the place of the same work as a patch, which people can apply."""
     return kept_bundle(services, turn).with_suffix(".patch")
 
 
 async def left_before(services: Services, turn: Turn) -> Path | None:
-    """What the last turn on the same commit has left: it could not be pushed, so this one goes on from there. Not what
-    waits for a yes of its own, or was turned down."""
+    """Find the work of the last turn on the same commit that could not be pushed: this turn goes on from there.
+
+    Leave out work that waits for an approval or was denied."""
     if turn.traits.reads:
         return None
     turns = await sessions.turns_of(services.store, turn.key.session)
@@ -57,48 +62,42 @@ async def left_before(services: Services, turn: Turn) -> Path | None:
         return None
     if any(one.kind is ApprovalKind.PUSH for one in await approvals.of_turn(services.store, last.key)):
         return None
-    return kept_bundle(services, last) if await asyncio.to_thread(kept_bundle(services, last).is_file) else None
+    bundle = kept_bundle(services, last)
+    return bundle if await asyncio.to_thread(bundle.is_file) else None
 
 
 def _has_work(turn: Turn) -> bool:
-    """Or has seen to it that there is none any more. What made a branch of a fork's work leaves the fork as it was."""
-    if not turn.traits.leaves_work:
-        return False
-    if turn.outcome is Outcome.NO_CHANGE and turn.traits.changes:
-        return True
-    return turn.kept is not None or turn.rescue_ref is not None or turn.commit_sha is not None
+    """Tell whether the turn left work, or removed the earlier one. Adopting a fork's work changes nothing there."""
+    undid_all = turn.outcome is Outcome.NO_CHANGE and turn.traits.changes
+    has_some = turn.kept is not None or turn.rescue_ref is not None or turn.commit_sha is not None
+    return turn.traits.leaves_work and (undid_all or has_some)
 
 
 async def keep_unpublished(services: Services, turn: Turn) -> None:
-    """The last resort of a turn that ended before anything was made of what it brought home.
+    """Keep the work of a turn that ended before any step used it, as a last resort.
 
-    The quarantine has let it in once (there is a tree), so the bundle itself is kept: a rename works on a full disk.
+    The quarantine has let it in once (there is a tree), so keep the bundle itself: a rename works on a full disk.
     """
     if turn.tree_sha is None or turn.commit_sha or turn.rescue_ref or turn.kept:
         return
-    if await asyncio.to_thread(_move, collected_bundle(services, turn), kept_bundle(services, turn)):
-        await sessions.update_turn(services.store, turn.key, kept=kept_bundle(services, turn).name)
+    bundle, kept = collected_bundle(services, turn), kept_bundle(services, turn)
 
+    def move() -> bool:
+        if bundle.exists():
+            bundle.replace(kept)
+        return kept.exists()  # perhaps since an earlier try, which was cut off after the move
 
-def _move(bundle: Path, kept: Path) -> bool:
-    """Also when an earlier try was cut off after the move."""
-    if bundle.exists():
-        bundle.replace(kept)
-    return kept.exists()
-
-
-EVERY_SECONDS = 180.0
-LOOK_SECONDS = 2.0
-BUNDLE_BYTES = 200 << 20
+    if await asyncio.to_thread(move):
+        await sessions.update_turn(services.store, turn.key, kept=kept.name)
 
 
 def checkpoint_bundle(services: Services, turn: Turn) -> Path:
-    """Holds what was brought home last, let in by the quarantine; not there while nothing was changed."""
+    """Return the place of the last work that came home and passed the quarantine; no file while nothing changed."""
     return services.turn_folder(turn.key.workflow_id) / "checkpoint.bundle"
 
 
 async def save_checkpoints(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Saves beside the run, for as long as it goes on. One that fails is left out: the next comes in a few minutes."""
+    """Save beside the run, as long as it goes on. After a failure, the next try comes in a few minutes."""
     tree: str | None = None
     tried_at = 0.0
     while True:
@@ -119,27 +118,31 @@ async def save_checkpoints(services: Services, turn: Turn, environment: Executio
 async def _brought_home(
     services: Services, turn: Turn, environment: ExecutionEnvironment, known: str | None
 ) -> str | None:
-    """The tree that is at home now; nothing is carried when it is the one that was known."""
+    """Bring the work home unless its tree is known; return the tree that is at home now."""
     session = await sessions.session(services.store, turn.key.session)
     assert turn.base_sha is not None and session.agent_session_id is not None
     await agent_memory.keep_transcript(services, session.agent_session_id, environment)
     if turn.traits.reads:
         return None
-    collected = await environment.collect(turn.key.n, turn.base_sha, beside=True)
+    collected, checkpoint = (
+        await environment.collect(turn.key.n, turn.base_sha, beside=True),
+        checkpoint_bundle(services, turn),
+    )
+    note = checkpoint.with_suffix(".met")
     if not collected.changed:
-        checkpoint_bundle(services, turn).unlink(missing_ok=True)
-    elif collected.tree not in (known, _met(services, turn)):
-        arrived = checkpoint_bundle(services, turn).with_suffix(".new")
+        checkpoint.unlink(missing_ok=True)
+    elif collected.tree not in (known, note.read_text("ascii") if note.exists() else None):
+        arrived = checkpoint.with_suffix(".new")
         await environment.fetch_bundle(collected, arrived, BUNDLE_BYTES)
-        await _let_in(services, turn, arrived, str(collected.tree))
+        # Noted before anything looks at it: a tree that is refused, or kills this process, never comes in again.
+        note.write_text(str(collected.tree), "ascii")
+        await _let_in(services, turn, arrived)
+        note.unlink()
     return collected.tree
 
 
-async def _let_in(services: Services, turn: Turn, arrived: Path, tree: str) -> None:
-    """Noted before anything looks at it: what is refused, or ends this very process, is not met a second time."""
+async def _let_in(services: Services, turn: Turn, arrived: Path) -> None:
     assert turn.base_sha is not None
-    note = _note(services, turn)
-    note.write_text(tree, "ascii")
     try:
         async with services.cache.quarantine(turn.repo_id) as quarantine:
             await quarantine.admit(arrived, base=turn.base_sha)
@@ -147,21 +150,6 @@ async def _let_in(services: Services, turn: Turn, arrived: Path, tree: str) -> N
         await asyncio.to_thread(arrived.unlink)
         raise
     await asyncio.to_thread(arrived.replace, checkpoint_bundle(services, turn))
-    note.unlink()
-
-
-def _note(services: Services, turn: Turn) -> Path:
-    return checkpoint_bundle(services, turn).with_suffix(".met")
-
-
-def _met(services: Services, turn: Turn) -> str | None:
-    try:
-        return _note(services, turn).read_text("ascii")
-    except FileNotFoundError:
-        return None
-
-
-log = logging.getLogger(__name__)
 
 
 def rescue_until(services: Services) -> float:
@@ -169,10 +157,12 @@ def rescue_until(services: Services) -> float:
 
 
 async def expire_rescues(services: Services) -> None:
-    """Tries again later what GitHub does not answer; what it refuses is not ours to remove."""
+    """Remove old rescue refs, or try again later if GitHub does not answer. A ref that it refuses to remove stays."""
     for one in await repos.rescues_due(services.store, services.settings.limits.rescue_days * DAY):
         try:
-            became = str(await _remove(services, one))
+            thread = (await sessions.session(services.store, one.session_id)).thread
+            access = await remote_access(services, thread, TokenPurpose.PUSH)
+            became = str(await services.cache.remove_ref(access, one.rescue_ref, one.commit_sha))
         except GitHubRefused as error:
             became = f"could not be removed: GitHub refused it ({error.status})"
         except BotError as error:
@@ -182,14 +172,8 @@ async def expire_rescues(services: Services) -> None:
         await audit.add(services.store, "forgehand", "rescue ref expired", one.rescue_ref, became)
 
 
-async def _remove(services: Services, one: Rescue) -> Removed:
-    session = await sessions.session(services.store, one.session_id)
-    access = await remote_access(services, session.thread, TokenPurpose.PUSH)
-    return await services.cache.remove_ref(access, one.rescue_ref, one.commit_sha)
-
-
 async def rescue(work: TurnWork, end: End) -> Move:
-    """Work cut short goes to a ref that is no branch; where even that cannot be pushed, it stays on the host."""
+    """Push work cut short to a ref that is no branch; if that fails too, it stays on the host."""
     ref = work.turn.key.rescue_ref
     try:
         access = await remote_access(work.services, work.session.thread, TokenPurpose.PUSH)
@@ -204,7 +188,7 @@ async def rescue(work: TurnWork, end: End) -> Move:
 
 
 async def saved_commits(store: Store, session: SessionId) -> set[str]:
-    """Commits of turns that were cut short, by all their names: they go along with what is pushed on top of them."""
+    """List commits of turns that were cut short, by all their names; a push on top of them takes them along."""
     turns = await sessions.turns_of(store, session)
     ours = {one.commit_sha for one in turns if one.rescue_ref is not None and one.commit_sha is not None}
     made = await repos.signed_in(store, session)
@@ -212,7 +196,7 @@ async def saved_commits(store: Store, session: SessionId) -> set[str]:
 
 
 async def begun_with(store: Store, turn: Turn) -> Turn | None:
-    """The turn whose saved work this one goes on from, where none of that is on its branch."""
+    """Find the turn whose saved work this one continues, if none of that is on its branch."""
     if turn.base_sha in (None, turn.tip_sha):
         return None
     earlier = [one for one in await sessions.turns_of(store, turn.key.session) if one.n < turn.n]
@@ -222,7 +206,7 @@ async def begun_with(store: Store, turn: Turn) -> Turn | None:
 
 
 async def commit_below(store: Store, session: SessionId, quarantine: Quarantine, commit: str) -> str | None:
-    """The commit that was there without this one, and without those below it that were saved and went along."""
+    """Find the commit below this one, and below saved ones that its push took along."""
     ours, at = await saved_commits(store, session), next(iter(await quarantine.parents(commit)), None)
     while at in ours:
         at = next(iter(await quarantine.parents(str(at))), None)
@@ -234,7 +218,7 @@ async def keep_on_host(work: TurnWork, end: End) -> Move:
 
 
 async def keep_bundle(work: TurnWork) -> str:
-    """The name under which the commit is kept on the host."""
+    """Keep the commit on the host, and return its file's name."""
     kept = kept_bundle(work.services, work.turn)
     await work.quarantine.keep(work.commit, kept)
     return kept.name

@@ -1,15 +1,16 @@
-"""`commits: verified`: the same trees as commits that GitHub makes and signs, on the branch by a ref that is moved.
+"""`commits: verified`: GitHub makes and signs commits with the same trees, and then the branch moves to them.
 
-Our commits travel to GitHub by a ref that is no branch. Whatever is made there of them is noted before the next step,
-so that a repetition goes on where it was; the only thing that anybody sees is the branch, and it moves once.
+Our commits travel to GitHub by a ref that is no branch. The store notes each signed commit before the next step, so a
+repetition goes on from there. People see only the branch, and it moves once.
 
-Where GitHub does not sign what it is asked to commit, there is one call that commits on a branch, and always signs. It
-takes whole files of the plainest kind and one parent, and its commit is on the branch at once. So it is used for
-nothing else, from exactly the place where the branch is to stand, and looked for before it is made a second time.
+If GitHub does not sign such a commit, one call remains that commits on a branch and always signs. It takes whole files
+of the plainest kind and one parent, and its commit is on the branch at once. So we use it only in that case, from
+exactly the place where the branch must stand, and look for its commit before we repeat it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Sequence
 
@@ -28,28 +29,29 @@ from bot.words import on_pushes
 
 PLAIN = ("100644", ABSENT)
 MAX_BYTES = 20 << 20
-"""Of all contents: GitHub takes about twice as much, in base64 and with all the rest."""
+"""Limit for all contents: GitHub takes about twice as much, in base64 and with all the rest."""
 
 
-async def commit_on_branch(work: TurnWork, branch: str, purpose: TokenPurpose, facts: Facts) -> str | None:
-    """The commit at which the branch then stands; None where the change is not of the kind that this can carry."""
+async def _commit_on_branch(work: TurnWork, branch: str, purpose: TokenPurpose, facts: Facts) -> str | None:
+    """Commit by the call that always signs, and return the branch's new tip; None if it cannot carry the change."""
     changes = await _carried(work, facts)
     if changes is None:
         return None
-    made = await found_on_branch(work, branch, facts)
+    made = await _found_on_branch(work, branch, facts)
     if made is None:
         await _committed(work, branch, purpose, facts, changes)
-        made = await found_on_branch(work, branch, facts)
-    await drop_ref(work, branch_mark(work, branch))
+        made = await _found_on_branch(work, branch, facts)
+    await _drop_ref(work, _branch_mark(work, branch))
     if made is None or not made.verified:
         raise PushRefused(GitRefusal.UNVERIFIED, on_pushes.not_signed(made.reason if made else "unknown"))
+    await repos.put_signed(work.services.store, work.session.id, work.commit, made.sha)
     return made.sha
 
 
 async def _committed(work: TurnWork, branch: str, purpose: TokenPurpose, facts: Facts, changes: list[Change]) -> None:
     [parent] = facts.parents
     thread, commits = work.session.thread, work.services.outbound.commits
-    new = work.turn.tip_sha is None and await branch_stands(work, branch) is None
+    new = work.turn.tip_sha is None and await _branch_tip(work, branch) is None
     if new:
         await (await _beginning(work, branch, purpose, facts)).run()
     try:
@@ -57,40 +59,33 @@ async def _committed(work: TurnWork, branch: str, purpose: TokenPurpose, facts: 
         files = FileChanges(additions, tuple(change.path for change in changes if change.is_deleted))
         await commits.commit_on_branch(thread, purpose, branch, parent, message=facts.message, files=files)
     except GitHubRefused:
-        if await found_on_branch(work, branch, facts) is None:
-            if new and await branch_stands(work, branch) == parent:
+        if await _found_on_branch(work, branch, facts) is None:
+            if new and await _branch_tip(work, branch) == parent:
                 await commits.drop(thread, f"refs/heads/{branch}")
-            await drop_ref(work, branch_mark(work, branch))
+            await _drop_ref(work, _branch_mark(work, branch))
             raise
 
 
-def branch_mark(work: TurnWork, branch: str) -> str:
-    """Marks a branch that we have made and that holds nothing of ours yet: another's would look the same."""
+def _branch_mark(work: TurnWork, branch: str) -> str:
+    """Name the mark of a branch that we have made and that is still empty: another's would look the same."""
     name = hashlib.sha256(branch.encode()).hexdigest()[:8]
     return f"refs/forgehand/signing/{work.turn.key.session}-{work.turn.key.n}-{name}"
 
 
-async def is_begun(work: TurnWork, branch: str, purpose: TokenPurpose, facts: Facts) -> bool:
-    """Tells whether we made the branch, where it has nothing on it yet."""
-    return await (await _beginning(work, branch, purpose, facts)).has_been()
-
-
-async def drop_ref(work: TurnWork, ref: str) -> None:
-    try:
+async def _drop_ref(work: TurnWork, ref: str) -> None:
+    with contextlib.suppress(GitHubRefused):  # it is no branch, and does no harm
         await work.services.outbound.commits.drop(work.session.thread, ref)
-    except GitHubRefused:  # it is no branch, and does no harm where it is
-        return
 
 
 async def _beginning(work: TurnWork, branch: str, purpose: TokenPurpose, facts: Facts) -> Beginning:
     access = await remote_access(work.services, work.session.thread, purpose)
     [parent] = facts.parents
-    return work.quarantine.beginning(access, branch, parent, mark=branch_mark(work, branch), commit=work.commit)
+    return work.quarantine.beginning(access, branch, parent, mark=_branch_mark(work, branch), commit=work.commit)
 
 
-async def found_on_branch(work: TurnWork, branch: str, facts: Facts) -> MadeCommit | None:
-    """Finds what an earlier try has made: our content, right on top of where the branch was."""
-    tip = await branch_stands(work, branch)
+async def _found_on_branch(work: TurnWork, branch: str, facts: Facts) -> MadeCommit | None:
+    """Find the commit of an earlier try: our content, right on top of the branch's old tip."""
+    tip = await _branch_tip(work, branch)
     if tip is None or (tip,) == facts.parents:
         return None
     reads = work.services.github.installation(work.session.installation_id)
@@ -98,7 +93,7 @@ async def found_on_branch(work: TurnWork, branch: str, facts: Facts) -> MadeComm
     return made if made.tree == facts.tree and made.parents == facts.parents else None
 
 
-async def branch_stands(work: TurnWork, branch: str) -> str | None:
+async def _branch_tip(work: TurnWork, branch: str) -> str | None:
     reads = work.services.github.installation(work.session.installation_id)
     return await reads.branch_sha(work.session.thread.repo, branch)
 
@@ -114,31 +109,31 @@ async def _carried(work: TurnWork, facts: Facts) -> list[Change] | None:
 
 
 class NotSigned(PushRefused):
-    """GitHub has made the commit, and does not vouch for it."""
+    """GitHub has made the commit, but has not signed it."""
 
 
-async def land_signed(work: TurnWork, branch: str, purpose: TokenPurpose) -> str:
-    """The commit at which the branch then stands. PushRefused also where GitHub does not sign: never ours instead."""
+async def push_signed(work: TurnWork, branch: str, purpose: TokenPurpose) -> str:
+    """Push a signed commit, and return the branch's new tip. Raises PushRefused, also if GitHub does not sign."""
     try:
         known = await repos.signed_for(work.services.store, work.session.id, work.commit)
-        if known is None or await branch_stands(work, branch) != known:
+        if known is None or await _branch_tip(work, branch) != known:
             known = await _moved(work, branch, purpose)
     except (PushRefused, PushRaced):
-        for ref in (_temporary(work), branch_mark(work, branch)):
-            await drop_ref(work, ref)
+        for ref in (_temporary(work), _branch_mark(work, branch)):
+            await _drop_ref(work, ref)
         raise
-    await drop_ref(work, _temporary(work))
+    await _drop_ref(work, _temporary(work))
     return known
 
 
 def _temporary(work: TurnWork) -> str:
-    """Carries our commit to GitHub, and is there for as long as this is under way."""
+    """Name the ref that carries our commit to GitHub, only for the time of the push."""
     return f"refs/forgehand/signing/{work.turn.key.session}-{work.turn.key.n}"
 
 
 async def _moved(work: TurnWork, branch: str, purpose: TokenPurpose) -> str:
     expected, facts = work.turn.tip_sha, await work.quarantine.facts(work.commit)
-    if (actual := await branch_stands(work, branch)) != expected:
+    if (actual := await _branch_tip(work, branch)) != expected:
         return await _begun(work, branch, purpose, facts, actual)
     access = await remote_access(work.services, work.session.thread, purpose)
     if expected is None:
@@ -147,25 +142,22 @@ async def _moved(work: TurnWork, branch: str, purpose: TokenPurpose) -> str:
     try:
         sha = await _signed(work, purpose)
     except NotSigned:
-        if (made := await commit_on_branch(work, branch, purpose, facts)) is None:
+        if (made := await _commit_on_branch(work, branch, purpose, facts)) is None:
             raise
-        await repos.put_signed(work.services.store, work.session.id, work.commit, made)
         return made
     await _set(work, branch, sha, purpose)
     return sha
 
 
 async def _begun(work: TurnWork, branch: str, purpose: TokenPurpose, facts: Facts, actual: str | None) -> str:
-    """The branch stands elsewhere: by an earlier try of the way that commits on it directly, or by somebody else."""
-    half = work.turn.tip_sha is None and (actual,) == facts.parents
-    if half and not await is_begun(work, branch, purpose, facts):  # somebody else's, made at the same place
-        raise PushRaced(branch, actual)
-    if not half and await found_on_branch(work, branch, facts) is None:
-        raise PushRaced(branch, actual)
-    made = await commit_on_branch(work, branch, purpose, facts)
+    """Go on from an earlier try that committed on the branch directly; raises PushRaced if it was somebody else."""
+    if work.turn.tip_sha is None and (actual,) == facts.parents:  # still empty: ours, or another's at the same place
+        is_ours = await (await _beginning(work, branch, purpose, facts)).has_been()
+    else:
+        is_ours = await _found_on_branch(work, branch, facts) is not None
+    made = await _commit_on_branch(work, branch, purpose, facts) if is_ours else None
     if made is None:
         raise PushRaced(branch, actual)
-    await repos.put_signed(work.services.store, work.session.id, work.commit, made)
     return made
 
 
@@ -174,14 +166,14 @@ async def _set(work: TurnWork, branch: str, sha: str, purpose: TokenPurpose) -> 
     try:
         await work.services.outbound.commits.set_branch(work.session.thread, purpose, branch, sha, new=expected is None)
     except GitHubRefused as refused:
-        if (actual := await branch_stands(work, branch)) not in (sha, expected):
+        if (actual := await _branch_tip(work, branch)) not in (sha, expected):
             raise PushRaced(branch, actual) from None
         if actual != sha:
             raise remote.refusal(refused.message, "") from None
 
 
 async def _signed(work: TurnWork, purpose: TokenPurpose) -> str:
-    """Lets GitHub make the commit, and those of ours below it that are on no branch yet."""
+    """Let GitHub make the commit, and those of ours below it that are on no branch yet."""
     store, session = work.services.store, work.session.id
     saved = await rescue.saved_commits(store, session)
     chain = [await work.quarantine.facts(work.commit)]
@@ -198,7 +190,7 @@ async def _signed(work: TurnWork, purpose: TokenPurpose) -> str:
 
 
 async def _made(work: TurnWork, purpose: TokenPurpose, facts: Facts, parents: Sequence[str]) -> MadeCommit:
-    """Refused where it has no signature that GitHub holds for good, or another content than ours."""
+    """Let GitHub make one commit; raises PushRefused without a valid signature, or if its content is not ours."""
     thread, commits = work.session.thread, work.services.outbound.commits
     try:
         made = await commits.make(thread, purpose, message=facts.message, tree=facts.tree, parents=parents)

@@ -1,6 +1,6 @@
 """Makes the one commit of a turn from its work, also for a merge, and judges whether it may be pushed.
 
-The host makes it, and it is the same bytes however often it is made.
+The host makes it, and a repetition makes the same bytes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,19 @@ from bot.proposal.push_policy import Hold
 from bot.sessions import reading
 from bot.sessions.moves import End, Move
 from bot.sessions.publish import rescue
-from bot.sessions.services import Services
+from bot.sessions.services import APPROVAL_DAYS, Services
 from bot.sessions.starting_point import follow_move
 from bot.store import approvals, sessions
 from bot.store.approvals import ApprovalKind, ApprovalRequest
 from bot.store.sessions import Session, Turn
 from bot.text import blocks
 from bot.words import endings, on_pulls, on_pushes
+
+MERGED = 2
+MOST_SHOWN = 5_000
+"""Bytes of the held files' patch; the bundle shows longer ones."""
+ABOUT_THE_BRANCH = (GitRefusal.PROTECTED, GitRefusal.RULES, GitRefusal.NAME, GitRefusal.NON_FAST_FORWARD)
+"""These do not refuse the commit itself: a ref of ours, which is no branch, may hold it."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +46,15 @@ class TurnWork:
     quarantine: Quarantine
     commit: str
     report: tuple[str, ...] = ()
-    """What people should be told of the change, in the pull request or, where that is there, beside the push."""
+    """Remarks on the change for people, in a new pull request or beside the push."""
     done_by: Turn | None = None
-    """The earlier turn whose agent did it, where this one only lets it go."""
+    """The earlier turn whose agent did it, if this one only releases it."""
     landed: str | None = None
-    """The commit at which people see it, once it is pushed: ours, or what GitHub has made and signed of it."""
+    """The pushed commit that people see: ours, or GitHub's signed version."""
 
     @property
     def done(self) -> Turn:
-        """The turn whose words the pull request has."""
+        """Return the turn whose words the pull request has."""
         return self.done_by or self.turn
 
     @property
@@ -57,7 +63,7 @@ class TurnWork:
 
     @property
     def checks(self) -> list[dict[str, Any]]:
-        """Names the checked commit as people see it: the content is the same."""
+        """Name the checked commit as people see it: its content is the same."""
         return verification.renamed(self.done.verified or (), self.commit, self.landed or self.commit)
 
     @property
@@ -66,34 +72,31 @@ class TurnWork:
 
     @property
     def let_go(self) -> bool:
-        """Somebody has approved this very commit, with the workflow files that it changes."""
+        """Tell whether somebody has approved this very commit, with its changes to workflow files."""
         return self.done_by is not None
 
 
 async def commit_of_turn(services: Services, turn: Turn, quarantine: Quarantine, tree: str) -> str:
-    """One turn, one commit by the App; the same work gives the same commit, so a repetition pushes nothing new."""
+    """Make the turn's one commit; the same work gives the same commit, so a repetition pushes nothing new."""
     assert turn.base_sha is not None
-    if turn.tree_sha is None:  # it is there: as it was saved
+    if turn.tree_sha is None:  # saved work that stays as it was
         return turn.base_sha
-    # What the host joined is never pushed: the merge takes its place, with its two parents.
+    # We never push the host's own join: the merge takes its place, with its two parents.
     parents = [turn.base_sha] if turn.part(Merge).sha is None else await quarantine.parents(turn.base_sha)
     return await make_commit(services, turn, quarantine, tree, parents, await _message(services, turn))
 
 
 async def commit_on_top(work: TurnWork, tree: str, parent: str) -> str:
-    """The same on another commit than it was made for."""
-    return await make_commit(
-        work.services, work.turn, work.quarantine, tree, [parent], await _message(work.services, work.turn)
-    )
+    """Make the turn's commit again on another parent."""
+    words = await _message(work.services, work.turn)
+    return await make_commit(work.services, work.turn, work.quarantine, tree, [parent], words)
 
 
 async def make_commit(
     services: Services, turn: Turn, quarantine: Quarantine, tree: str, parents: Sequence[str], words: str
 ) -> str:
-    bot = await services.github.identity()
-    message = services.outbound.text(TextKind.COMMIT, words)
-    author = Author(bot.bot_login, bot.bot_email)
-    return await quarantine.commit(tree, parents, message, author, int(turn.created_at))
+    bot, message = await services.github.identity(), services.outbound.text(TextKind.COMMIT, words)
+    return await quarantine.commit(tree, parents, message, Author(bot.bot_login, bot.bot_email), int(turn.created_at))
 
 
 async def _message(services: Services, turn: Turn) -> str:
@@ -104,12 +107,8 @@ async def _message(services: Services, turn: Turn) -> str:
     return descriptions.commit_message(turn, noreply_host=host)
 
 
-MERGED = 2
-
-
 async def tree_of(services: Services, turn: Turn, quarantine: Quarantine) -> str:
-    """What came home. Of a merge whose files needed no change, nothing did: then it is as the host has joined it; of
-    saved work that was whole, nothing did either."""
+    """Return the tree that came home, or that of the start if nothing did: a clean merge, or saved work."""
     assert turn.base_sha is not None
     if turn.tree_sha is None:
         return (await quarantine.facts(turn.base_sha)).tree
@@ -120,7 +119,7 @@ async def tree_of(services: Services, turn: Turn, quarantine: Quarantine) -> str
 
 
 async def unsolved_conflicts(work: TurnWork, tree: str) -> str | None:
-    """The sentence that names the files in which marks of a conflict are left, or None."""
+    """Name the files that still have marks of a conflict, in a sentence; None without any."""
     joined = await _begun_with(work.services, work.turn, work.quarantine)
     left = await work.quarantine.marked(tree, joined) if joined else []
     return on_pulls.conflicts_left(left) if left else None
@@ -138,14 +137,14 @@ async def words_on_merge(work: TurnWork) -> str:
 
 
 async def _begun_with(services: Services, turn: Turn, quarantine: Quarantine) -> Joined | None:
-    """Also of a merge that an earlier turn was cut short in, and that was saved."""
+    """Find the merge that the turn began with, also one that an interrupted turn had saved."""
     if turn.base_sha in (None, turn.tip_sha):
         return None
-    return await host_merge(services, turn, await quarantine.parents(turn.base_sha))
+    return await _host_merge(services, turn, await quarantine.parents(turn.base_sha))
 
 
-async def host_merge(services: Services, turn: Turn, parents: Sequence[str]) -> Joined | None:
-    """Asks git for the merge of these, which is the same each time; None where they are not two."""
+async def _host_merge(services: Services, turn: Turn, parents: Sequence[str]) -> Joined | None:
+    """Let git merge these, which gives the same each time; None if they are not two."""
     return await services.cache.join(RepoId(turn.repo_id), *parents) if len(parents) == MERGED else None
 
 
@@ -153,14 +152,13 @@ async def host_merge(services: Services, turn: Turn, parents: Sequence[str]) -> 
 class Judged:
     held: str | None
     allowable: tuple[str, ...] = ()
-    """The paths that are held where a person's yes would be enough: nothing else speaks against the commit."""
+    """The held paths, if a person's yes is all that the commit needs."""
     report: tuple[str, ...] = ()
     over: str = ""
 
 
 async def judge(work: TurnWork, tree: str) -> Judged:
-    """All that the branch would newly get: work of earlier turns that was saved beside it goes along, and the rules
-    may have changed since."""
+    """Judge everything that is new to the branch, by today's rules; saved work of earlier turns goes along."""
     config, along = repo_config.load(work.turn.config), await _going_along(work)
     over = await _over(work, along)
     changes = await work.quarantine.changes(over, tree)
@@ -180,9 +178,9 @@ async def judge(work: TurnWork, tree: str) -> Judged:
 
 
 async def _going_along(work: TurnWork) -> list[str]:
-    """Commits of turns that were cut short, right below the work and not on its branch; newest first."""
-    saved, tip, found = await rescue.saved_commits(work.services.store, work.session.id), work.turn.tip_sha, list[str]()
-    at = work.turn.base_sha
+    """List saved commits of interrupted turns, right below the work and not on its branch; newest first."""
+    saved, found = await rescue.saved_commits(work.services.store, work.session.id), list[str]()
+    tip, at = work.turn.tip_sha, work.turn.base_sha
     while at in saved and not (tip is not None and await work.quarantine.continues(tip, at)):
         found.append(at)
         at = next(iter(await work.quarantine.parents(at)), None)
@@ -194,12 +192,12 @@ async def _over(work: TurnWork, along: Sequence[str]) -> str:
     if not along:
         return work.turn.base_sha
     parents = await work.quarantine.parents(along[-1])
-    merge = await host_merge(work.services, work.turn, parents)
+    merge = await _host_merge(work.services, work.turn, parents)
     return parents[0] if merge is None else merge.commit
 
 
 async def _below(work: TurnWork, along: Sequence[str]) -> list[Change]:
-    """Lists what each changed, though a later one may have taken it away: the history would hold it."""
+    """List the changes of each, even those that a later one took back: the history would hold them."""
     found = list[Change]()
     for at, commit in enumerate(along):
         below = await _over(work, along[: at + 1])
@@ -207,65 +205,51 @@ async def _below(work: TurnWork, along: Sequence[str]) -> list[Change]:
     return found
 
 
-async def not_allowed(work: TurnWork) -> str | None:
-    """Asked again now: somebody may have lost access while the agent worked."""
-    reads = work.services.github.installation(work.session.installation_id)
-    turn = work.turn
+async def permission_lost(work: TurnWork) -> str | None:
+    """Tell in a sentence that the requester has lost access while the agent worked; None if not."""
+    reads, turn = work.services.github.installation(work.session.installation_id), work.turn
     if await reading.may_write(reads, work.session.thread.repo, turn.requester, turn.requester_id):
         return None
     return endings.permission_gone(turn.requester)
 
 
-DAYS = 7
-MOST_SHOWN = 5_000
-"""Bytes of the held files' patch: what is longer is looked at in the bundle."""
-
-
 async def hold_workflows(work: TurnWork, judged: Judged) -> Move:
-    """Held by our own policy: it shows what a yes lets go."""
+    """Hold the commit by our own policy, and show the changes that a yes lets go."""
     paths = judged.allowable
-    # Of a merge that is what the branch gets: over both sides with their conflicts it would show marks.
+    # A merge shows all that the branch gets: compared with both sides, it would show marks of conflicts.
     over = judged.over if work.turn.part(Merge).sha is None else work.turn.tip_sha or judged.over
     whole = await work.quarantine.patch(over, f"{work.commit}^{{tree}}", MOST_SHOWN + 1, paths=paths)
     text = blocks.spelled_out(whole.decode("utf-8", "replace"))
-    return await _offered(work, on_pushes.held(paths, work.commit, text, DAYS, cut=len(whole) > MOST_SHOWN))
+    return await _offered(work, on_pushes.held(paths, work.commit, text, APPROVAL_DAYS, cut=len(whole) > MOST_SHOWN))
 
 
 async def hold_for_permission(work: TurnWork, words: str) -> Move:
-    """The remote found workflow files that we may not push: with the permission, a yes pushes the same commit."""
+    """Hold a commit with workflow files that the remote refused: with the permission, a yes pushes it."""
     app = await work.services.github.identity()
     told = on_pushes.no_permission if work.let_go else on_pushes.takes_a_yes
-    return await _offered(work, told(words, app.slug, work.commit, DAYS))
+    return await _offered(work, told(words, app.slug, work.commit, APPROVAL_DAYS))
 
 
 async def _offered(work: TurnWork, words: str) -> Move:
-    """Keeps what a yes pushes before it is offered."""
-    kept = await rescue.keep_bundle(work)
-    session = await sessions.session(work.services.store, work.turn.key.session)
+    """Keep the commit, then offer it for a yes."""
+    services, kept = work.services, await rescue.keep_bundle(work)
+    session = await sessions.session(services.store, work.turn.key.session)
     matter = {"commit": work.commit, "branch": session.branch, "done_by": work.done.n}
-    expires = work.services.clock() + DAYS * 24 * 3600
-    approval = await approvals.ask(
-        work.services.store, ApprovalRequest(work.turn.key, ApprovalKind.PUSH, matter, expires)
-    )
+    question = ApprovalRequest(work.turn.key, ApprovalKind.PUSH, matter, services.approval_deadline())
+    approval = await approvals.ask(services.store, question)
     return End(Outcome.REFUSED, on_pushes.waits(words, approval.id), {"kept": kept})
 
 
-ABOUT_THE_BRANCH = (GitRefusal.PROTECTED, GitRefusal.RULES, GitRefusal.NAME, GitRefusal.NON_FAST_FORWARD)
-"""The commit itself is not what is refused: a ref of ours, which is no branch, may hold it."""
-
-
-async def after_refusal(work: TurnWork, error: PushRefused) -> Move:
+async def on_push_refused(work: TurnWork, error: PushRefused) -> Move:
     words = work.services.outbound.text(TextKind.COMMENT, error.words)
     if error.kind is GitRefusal.WORKFLOW:
         return await hold_for_permission(work, words)
     end = End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
-    if error.kind in ABOUT_THE_BRANCH:
-        return await rescue.rescue(work, end)
-    return await rescue.keep_on_host(work, end)
+    return await (rescue.rescue if error.kind in ABOUT_THE_BRANCH else rescue.keep_on_host)(work, end)
 
 
 async def without_access(work: TurnWork, error: GitHubRefused) -> Move:
-    """No token for it, or no way in. What somebody has let go takes a permission that the App may not have."""
+    """Keep work for which GitHub refuses a token or access; an approved commit may need one more permission."""
     words = await refusal_words(work, error)
     if work.let_go and error.status in (403, 422):
         return await hold_for_permission(work, work.services.outbound.text(TextKind.COMMENT, error.message))
@@ -273,6 +257,6 @@ async def without_access(work: TurnWork, error: GitHubRefused) -> Move:
 
 
 async def refusal_words(work: TurnWork, error: GitHubRefused) -> str:
-    """Gives GitHub's words; a repository that has moved is followed for what comes next."""
+    """Word GitHub's refusal; raises TransientError if the repository has only moved."""
     await follow_move(work.services, work.turn, error)
     return endings.push_refused(work.services.outbound.text(TextKind.COMMENT, error.message))

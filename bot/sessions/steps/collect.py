@@ -1,4 +1,4 @@
-"""Step 4: bring home what changed in the work tree, through a quarantine, and the agent's memory with it."""
+"""Step 4: bring the changes of the work tree home, through a quarantine, and the agent's memory with them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from bot.store.sessions import Turn
 from bot.words import endings
 from sandbox.execution import ExecutionEnvironment
 
-BUNDLE_BYTES = 200 << 20
-
 
 async def run(services: Services, turn: Turn) -> Move:
     environment = await environments.attach(services, turn)
@@ -42,20 +40,19 @@ async def _collect(services: Services, turn: Turn, environment: ExecutionEnviron
     bundle = rescue.collected_bundle(services, turn)
     if collected.changed:
         bundle.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        await environment.fetch_bundle(collected, bundle, BUNDLE_BYTES)
+        await environment.fetch_bundle(collected, bundle, rescue.BUNDLE_BYTES)
         move = await admit(services, turn, bundle)
     else:
-        bundle.unlink(missing_ok=True)  # of an earlier run that this one has undone
+        bundle.unlink(missing_ok=True)  # an earlier run's work, which this one has undone
         move = await _unchanged(services, turn)
     return replace(move, parts=(*move.parts, BroughtHome(left_out=left_out)))
 
 
 async def admit(services: Services, turn: Turn, bundle: Path) -> Move:
-    """What is made of work that has come home."""
-    session = await sessions.session(services.store, turn.key.session)
+    """Let a bundle in, and go on to the checks."""
     assert turn.base_sha is not None
     try:
-        async with services.cache.quarantine(session.repo_id) as quarantine:
+        async with services.cache.quarantine(turn.repo_id) as quarantine:
             tree = await quarantine.admit(bundle, base=turn.base_sha)
             changes = await quarantine.changes(turn.base_sha, tree)
     except BundleRefused as error:
@@ -74,8 +71,7 @@ async def admit(services: Services, turn: Turn, bundle: Path) -> Move:
 
 
 async def _unchanged(services: Services, turn: Turn) -> Move:
-    """A merge is something to push even where no file of it was touched: it may be right as the host has joined it.
-    So is work that was saved: an agent that goes on with it may find it whole."""
+    """End the turn, except for a merge or saved work: without a further change, that may be right as it is."""
     if turn.outcome is None and turn.part(Merge).sha is not None:
         return To(Step.VERIFY)
     begun = await rescue.begun_with(services.store, turn) if turn.outcome is None else None

@@ -1,4 +1,4 @@
-"""Step 1: read the repository's config from its default branch, pin the SHA, compose what the agent will read."""
+"""Step 1: read the repository's config from its default branch, pin the SHA, compose the agent's reading."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bot.store.sessions import Session, Turn
 from bot.words import endings
 
 FRESH_SECONDS = 60.0
-"""For so long it holds what was found out about a person when they spoke."""
+"""For so long we trust the permission that a person had when they spoke."""
 
 
 async def run(services: Services, turn: Turn) -> Move:
@@ -31,8 +31,10 @@ async def run(services: Services, turn: Turn) -> Move:
         return await kind.prepare(services, turn)
     session = await sessions.session(services.store, turn.key.session)
     await starting_point.require_open(services, turn, session)
-    if not await _may_begin(services, turn, session):
-        return End(Outcome.REFUSED, endings.may_not_begin(turn.requester))
+    if services.clock() - (turn.asked_at or turn.created_at) >= FRESH_SECONDS:  # they may have lost access since
+        reads = services.github.installation(session.installation_id)
+        if not await reading.may_write(reads, session.thread.repo, turn.requester, turn.requester_id):
+            return End(Outcome.REFUSED, endings.may_not_begin(turn.requester))
     config = await starting_point.read_config(services, session)
     repo_config.keep_from(config, services.settings.own_hosts())
     await sessions.update_session(services.store, turn.key.session, budget_usd=config.budget)
@@ -44,38 +46,31 @@ async def run(services: Services, turn: Turn) -> Move:
 
 
 async def _ready(services: Services, turn: Turn, preparation: Preparation) -> To:
-    """All that the agent needs to begin, with what it is to read."""
+    """Gather everything that the agent needs to begin."""
     config, start = preparation.config, preparation.start
+    plans_first = turn.traits.changes and config.permission == "plan" and turn.approval is None
     turn = turn.having(
         msgspec.structs.replace(turn.part(OnFork), fork=start.fork),
         base_sha=start.sha,
-        kind=_kind(turn, config),
+        kind="plan" if plans_first else turn.kind,
         prompt=preparation.request or turn.prompt,
     )
     found = await reading.gather(services, turn, config, (preparation.base, start), preparation.beside)
     await briefing.shelve(services, turn, found.files)
-    notes = (*found.reading.notes, *await starting_point.notes(services, turn, config))
+    notes = (*found.reading.notes, *await starting_point.fork_notes(services, turn, config))
     parts = (
         *preparation.parts,
         turn.part(OnFork),
         msgspec.structs.replace(found.reading, notes=notes),
         msgspec.structs.replace(turn.part(Places), discussions=found.discussions),
     )
-    nobodys = turn.traits.judges or start.fork is not None  # not merged by anybody
-    columns = {"kind": turn.kind, "untrusted": int(found.untrusted or nobodys)}
+    unmerged = turn.traits.judges or start.fork is not None
+    columns = {"kind": turn.kind, "untrusted": int(found.untrusted or unmerged)}
     return To(Step.FURNISH, {**columns, **preparation.pinned, **_limits(turn, config)}, parts=parts)
 
 
-async def _may_begin(services: Services, turn: Turn, session: Session) -> bool:
-    """Its author was asked about when it was said; where it has waited since, they may have lost access."""
-    if services.clock() - (turn.asked_at or turn.created_at) < FRESH_SECONDS:
-        return True
-    reads = services.github.installation(session.installation_id)
-    return await reading.may_write(reads, session.thread.repo, turn.requester, turn.requester_id)
-
-
 async def _start(services: Services, turn: Turn, session: Session, config: RepoConfig) -> tuple[str, Start]:
-    """What the work is to be merged into, and the commits that it starts from."""
+    """Find the branch to merge into, and the commits that the work starts from."""
     if starting_point.is_on_pull(turn, session):
         reads = services.github.installation(session.installation_id)
         pull = await reads.pull(session.thread.repo, turn.number)
@@ -88,13 +83,8 @@ async def _start(services: Services, turn: Turn, session: Session, config: RepoC
     return base, await starting_point.pin(services, turn, base)
 
 
-def _kind(turn: Turn, config: RepoConfig) -> str:
-    """Where the repository wants plans only, work begins with one unless its plan was approved."""
-    return "plan" if turn.traits.changes and config.permission == "plan" and turn.approval is None else turn.kind
-
-
 def _limits(turn: Turn, config: RepoConfig) -> dict[str, object]:
-    """The repository may only narrow what the operator allows; which model works is its choice, unless a person's."""
+    """Let the repository narrow the operator's limits, and choose the model unless a person did."""
     found: dict[str, object] = {}
     if config.timeout is not None:
         found["timeout_seconds"] = min(turn.timeout_seconds, config.timeout)
@@ -104,7 +94,7 @@ def _limits(turn: Turn, config: RepoConfig) -> dict[str, object]:
 
 
 async def _on_pull(services: Services, turn: Turn, home: Thread, pull: Pull) -> str:
-    """On a pull request the work goes to its own branch: learn which, and what it is to be merged into."""
+    """Note the pull request's own branch, where its work goes, and return its base."""
     session = await sessions.session(services.store, turn.key.session)
     reads = services.github.installation(home.installation)
     if pull.state != "open":
@@ -114,11 +104,6 @@ async def _on_pull(services: Services, turn: Turn, home: Thread, pull: Pull) -> 
     if not turn.new_branch and await reads.is_protected(home.repo, pull.head_branch):
         raise UserError(endings.head_is_protected(pull.head_branch))
     if session.pull_number is None:
-        await sessions.update_session(
-            services.store,
-            turn.key.session,
-            branch=pull.head_branch,
-            pull_number=pull.number,
-            pull_url=pull.url,
-        )
+        columns = {"branch": pull.head_branch, "pull_number": pull.number, "pull_url": pull.url}
+        await sessions.update_session(services.store, turn.key.session, **columns)
     return pull.base_branch

@@ -1,4 +1,4 @@
-"""Step 6: under policy, one push of one commit to the announced branch, and a draft pull request found or created.
+"""Step 6: judge the work, push one commit to the announced branch, find or create the draft pull request.
 
 Work that may not be published (stopped, over budget, held by policy) goes to a rescue ref or stays on the host.
 """
@@ -12,16 +12,20 @@ from bot.models import Outcome
 from bot.sessions import kinds, moves
 from bot.sessions.moves import End, Move
 from bot.sessions.publish import forks, push, rescue, turn_commit
-from bot.sessions.publish.turn_commit import Judged, TurnWork
+from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.services import Services
 from bot.store import sessions
-from bot.store.sessions import Session, Turn
+from bot.store.sessions import Turn
 
 
 async def run(services: Services, turn: Turn) -> Move:
     session = await sessions.session(services.store, turn.key.session)
     if not turn.traits.changes:
-        return await _without_work(services, turn, session)
+        if turn.outcome is not None:  # no work has come home that could get lost
+            return End(turn.outcome, turn.detail or "")
+        if not await sessions.begin_push(services.store, turn.key):
+            return moves.stopped(await sessions.turn(services.store, turn.key))
+        return await kinds.of(turn).publish(services, turn, session)
     assert turn.base_sha is not None
     async with services.cache.quarantine(session.repo_id) as quarantine:
         tree = await turn_commit.tree_of(services, turn, quarantine)
@@ -30,20 +34,13 @@ async def run(services: Services, turn: Turn) -> Move:
         return await decide(TurnWork(services, turn, session, quarantine, commit), tree)
 
 
-async def _without_work(services: Services, turn: Turn, session: Session) -> Move:
-    """Nothing has come home that would be lost."""
-    if turn.outcome is not None:
-        return End(turn.outcome, turn.detail or "")
-    if not await sessions.begin_push(services.store, turn.key):
-        return moves.stopped(await sessions.turn(services.store, turn.key))
-    return await kinds.of(turn).publish(services, turn, session)
-
-
 async def _decide(work: TurnWork, tree: str) -> Move:
     turn, store = work.turn, work.services.store
-    judged, forbidden = await turn_commit.judge(work, tree), await turn_commit.not_allowed(work)
+    judged, forbidden = await turn_commit.judge(work, tree), await turn_commit.permission_lost(work)
     if judged.allowable and forbidden is None and turn.outcome is None:
-        return await _held_for_a_yes(work, judged, tree)
+        if (unsolved := await turn_commit.unsolved_conflicts(work, tree)) is not None:  # no yes would fix these
+            return await rescue.keep_on_host(work, End(Outcome.REFUSED, unsolved))
+        return await turn_commit.hold_workflows(work, judged)
     if forbidden is not None and (there := await push.arrived(work)) is not None:
         return there
     if (held := judged.held or forbidden) is not None:
@@ -55,10 +52,3 @@ async def _decide(work: TurnWork, tree: str) -> Move:
     if (unsolved := await turn_commit.unsolved_conflicts(work, tree)) is not None:
         return await rescue.rescue(work, End(Outcome.REFUSED, unsolved))
     return await push.publish(replace(work, report=judged.report))
-
-
-async def _held_for_a_yes(work: TurnWork, judged: Judged, tree: str) -> Move:
-    """What no yes would mend is told at once."""
-    if (unsolved := await turn_commit.unsolved_conflicts(work, tree)) is not None:
-        return await rescue.keep_on_host(work, End(Outcome.REFUSED, unsolved))
-    return await turn_commit.hold_workflows(work, judged)

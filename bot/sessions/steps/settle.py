@@ -1,4 +1,4 @@
-"""Step 7: take away what the turn was given, and say how it ended."""
+"""Step 7: revoke the token, keep or end the environment, say how the turn ended."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import shutil
 
 from bot import repo_config
-from bot.models import Outcome, Step
+from bot.models import PUSHED, Outcome, Step
 from bot.sessions import declared_checks, dialogue, environments
 from bot.sessions.environments import warm_start
 from bot.sessions.moves import Move, To
@@ -29,21 +29,21 @@ async def run(services: Services, turn: Turn) -> Move:
     await approvals.expire_questions(services.store, turn.key)
     await dialogue.pass_on_messages(services, turn)
     await dialogue.answer_in_diff(services, turn)
-    if turn.commit_sha is not None and turn.outcome in (Outcome.PULL_REQUEST, Outcome.PUSHED):
+    if turn.commit_sha is not None and turn.outcome in PUSHED:
         await ci.show_turn(services.store, turn.key, turn.commit_sha)
-        await _look_after(services, turn, turn.commit_sha)
+        await _follow_checks(services, turn, turn.commit_sha)
     await sessions.finish(services.store, turn.key, turn.outcome or Outcome.FAILED, turn.detail)
     for comment in await comments.unsettled(services.store, turn.key.session):  # also where a plan was replaced
         services.board.touch(comment.key, final=True)
     services.board.touch(turn.key, final=True)
     if stays:
-        await environments.rest_kept(services, turn)  # it may take seconds, and nobody should wait for them
+        await environments.rest_kept(services, turn)  # this may take seconds, for which nobody should wait
         await machines.end(services.store, turn.key)
     return To(Step.SETTLE)
 
 
-async def _look_after(services: Services, turn: Turn, sha: str) -> None:
-    """The checks of what was pushed, without waiting to hear of them: one may end before we know the commit."""
+async def _follow_checks(services: Services, turn: Turn, sha: str) -> None:
+    """Follow the commit's checks from now on: one may have ended before we knew the commit."""
     number = turn.pull_number or (await sessions.session(services.store, turn.key.session)).pull_number
     if number is None or not turn.traits.checks_followed:
         return

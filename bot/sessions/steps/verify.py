@@ -1,4 +1,4 @@
-"""Step 5: run the declared checks on the very commit that would be published, where no agent was."""
+"""Step 5: run the declared checks on the very commit that we would publish, where no agent was."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bot.models import Step
 from bot.proposal import verification
 from bot.proposal.verification import CheckedCommand, CheckPlace
 from bot.sessions import declared_checks, environments, setbacks
-from bot.sessions.declared_checks import Checking, NotToBeHad
+from bot.sessions.declared_checks import Checking, NoCleanRoom
 from bot.sessions.moves import Move, To
 from bot.sessions.publish import rescue, turn_commit
 from bot.sessions.services import Services
@@ -22,12 +22,12 @@ from sandbox.errors import EnvironmentGone, KeyRefused, SandboxError
 log = logging.getLogger(__name__)
 
 MOST_LOST = 2
-"""Fresh environments that may vanish in the middle, before the agent's own has to do."""
+"""After so many fresh environments that vanished, the checks run in the agent's own."""
 
 
 async def run(services: Services, turn: Turn) -> Move:
-    nobodys = turn.part(OnFork).fork is not None or turn.traits.reads
-    if turn.outcome is not None or nobodys or not repo_config.load(turn.config).checks:
+    is_left_out = turn.part(OnFork).fork is not None or turn.traits.reads
+    if turn.outcome is not None or is_left_out or not repo_config.load(turn.config).checks:
         return To(Step.PUBLISH)
     checks = await _checked(services, turn)
     if (again := await setbacks.after_failed_checks(services, turn, checks)) is not None:
@@ -42,15 +42,18 @@ async def _checked(services: Services, turn: Turn) -> list[CheckedCommand]:
             return await _where_no_agent_was(services, turn)
         except EnvironmentGone as error:
             log.warning("an environment vanished", extra={"turn": turn.key.workflow_id, "error": str(error)})
-        except NotToBeHad as error:
+        except NoCleanRoom as error:
             log.warning("no fresh environment", extra={"turn": turn.key.workflow_id, "error": str(error)})
             why = error.why
             break
-    if turn.work_started_at is None:  # git alone has merged: there was no agent in whose environment they could run
+    if turn.work_started_at is None:  # git alone has merged: no agent had an environment
         return verification.not_run(declared, why)
-    try:
-        return await _where_the_agent_was(services, turn)
-    except EnvironmentGone as error:  # the work is at home, and is no worse for that
+    try:  # here the agent may have left anything, so the check's place is named and nothing is compared
+        environment = await environments.attach(services, turn)
+        checking = Checking(services, turn, CheckPlace.AGENT, "")
+        await checking.run(environment, declared)
+        return checking.done
+    except EnvironmentGone as error:  # the work is at home, and no worse for that
         log.warning("no environment is left for checks", extra={"turn": turn.key.workflow_id, "error": str(error)})
         return verification.not_run(declared, verification.NO_PLACE)
 
@@ -70,24 +73,16 @@ async def _where_no_agent_was(services: Services, turn: Turn) -> list[CheckedCom
 
 
 async def _compared(checking: Checking, quarantine: Quarantine, setup: tuple[str, ...]) -> None:
-    """With what came before, in an environment of its own: the work could have spoilt whatever runs beside it."""
+    """Compare with the commit before, in a separate environment: the work could have spoilt the first one."""
     services, turn = checking.services, checking.turn
     before = turn.tip_sha if turn.part(Merge).sha else turn.base_sha  # a merge begins at marks of conflicts
     assert before is not None
-    if await rescue.begun_with(services.store, turn) is not None:  # that is part of the work
+    if await rescue.begun_with(services.store, turn) is not None:  # saved work is part of the work
         before = await rescue.commit_below(services.store, turn.key.session, quarantine, before) or before
     try:
         async with declared_checks.clean_room(services, turn, quarantine, before) as environment:
             await checking.compare(environment, setup)
     except KeyRefused:
         raise
-    except (NotToBeHad, SandboxError) as error:  # then nothing is said of the base
+    except (NoCleanRoom, SandboxError) as error:  # the report then leaves the base out
         log.warning("the base cannot be tried", extra={"turn": turn.key.workflow_id, "error": str(error)})
-
-
-async def _where_the_agent_was(services: Services, turn: Turn) -> list[CheckedCommand]:
-    """And the work still lies, with whatever else the agent has left: so it is called, and nothing is compared."""
-    environment = await environments.attach(services, turn)
-    checking = Checking(services, turn, CheckPlace.AGENT, "")
-    await checking.run(environment, repo_config.load(turn.config).checks)
-    return checking.done

@@ -1,9 +1,8 @@
-"""Step 3: start the agent or find it again, store what it says, and watch over time, budget and a wish to stop."""
+"""Step 3: start the agent or find it again, store its output, and watch the time and requests to stop."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from bot.agent import prompt
 from bot.errors import TransientError
@@ -12,10 +11,11 @@ from bot.models import Outcome, Step
 from bot.sessions import agent_memory, dialogue, environments, kinds, moves, setbacks
 from bot.sessions.environments import meter
 from bot.sessions.money import spending_limits
-from bot.sessions.moves import Move, RunVerdict, To, has_no_credit, judge, keep_up, spare_the_disk
+from bot.sessions.moves import Move, RunVerdict, To
 from bot.sessions.publish import rescue
 from bot.sessions.reading import briefing
-from bot.sessions.services import Services, allowed_subagents, rights_of
+from bot.sessions.rights import allowed_subagents, rights_of
+from bot.sessions.services import Services
 from bot.store import gateway, sessions, transcript
 from bot.store.sessions import Turn
 from bot.words import endings
@@ -23,19 +23,18 @@ from sandbox.agents.base import AgentRun
 from sandbox.execution import ExecutionEnvironment, RunState
 
 LOOK_SECONDS = 2.0
-"""How often the stop wish, the deadline and the budget are looked at when nothing wakes us."""
-GRACE_SECONDS = 3.0
+"""We look for a stop and the deadline this often if no signal wakes us."""
 LATE_SECONDS = 60.0
-"""The runner keeps the deadline; past it by this much the host steps in."""
+"""The runner keeps the deadline; this much later the host steps in."""
 TOKEN_SLACK_SECONDS = 26 * 3600.0
-"""A token is revoked when its turn settles: its date is for what never settles, and must stand a clock that jumps."""
+"""Settling revokes the token. This date is for turns that never settle, and must stand a clock that jumps."""
 JUMP_SECONDS = 30.0
 MOST_REQUESTS = 2000
 REQUESTS_BESIDE = 4
-"""At the same time as those of the sub-agents: the agent's own, and small ones beside it."""
+"""Requests at the same time as those of sub-agents: the agent's own, and small ones beside it."""
 MOST_LINES = 500_000
 MOST_BYTES = 512 << 20
-"""Of the agent's output, for one turn: far more than an honest one needs, and all of it is stored."""
+"""Limits for the agent's output in one turn, all of which is stored: far more than an honest one needs."""
 
 
 async def run(services: Services, turn: Turn) -> Move:
@@ -53,9 +52,9 @@ async def run(services: Services, turn: Turn) -> Move:
         return move
     if agent_memory.is_memory_refused(turn, status, state):
         return await agent_memory.begin_without_memory(services, turn)
-    spent = await spending_limits.exhaustion_of(services, turn, refused=has_no_credit(state))
-    verdict = judge(turn, status, state, exhausted=spent is not None)
-    verdict = await moves.told_apart(services.store, turn.key, verdict)
+    spent = await spending_limits.exhaustion_of(services, turn, refused=moves.has_no_credit(state))
+    verdict = moves.judge(turn, status, state, exhausted=spent is not None)
+    verdict = await moves.blame_gateway_or_provider(services.store, turn.key, verdict)
     if not readable and not turn.stop_requested:
         verdict = RunVerdict(Outcome.KILLED, endings.wrote_too_much(), "flood")
     if verdict.outcome is Outcome.FAILED and (question := await dialogue.unanswered_question(services, turn)):
@@ -119,13 +118,13 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
 
 
 async def _follow_and_watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
-    """All until the run has ended; those beside it can only make it end sooner. False: it wrote too much."""
-    told = (dialogue.deliver_messages, spending_limits.remind, spending_limits.tell_time)
-    parts = (_watch, dialogue.answer_questions, spare_the_disk, *told, meter.sample, rescue.save_checkpoints)
-    beside = [asyncio.create_task(keep_up(part, services, turn, environment)) for part in parts]
+    """Follow the run to its end; tasks beside it may end it sooner. False: it wrote too much."""
+    watches = (_watch, dialogue.answer_questions, moves.stop_agent_if_disk_fills, meter.sample, rescue.save_checkpoints)
+    tasks = (*watches, dialogue.deliver_messages, spending_limits.remind, spending_limits.tell_time)
+    beside = [asyncio.create_task(moves.retry_until_done(task, services, turn, environment)) for task in tasks]
     try:
         if not await _follow(services, turn, environment):
-            await environment.stop(turn.key.n, GRACE_SECONDS)
+            await environment.stop(turn.key.n, moves.STOP_GRACE_SECONDS)
             return False
         return True
     finally:
@@ -135,14 +134,18 @@ async def _follow_and_watch(services: Services, turn: Turn, environment: Executi
 
 
 async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
-    """False when it wrote more than is stored."""
+    """Store the output; False if it is more than we store."""
     offset = turn.stream_offset
     lines = await transcript.count_events(services.store, turn.key)
+    redact = services.redactor.redact
     async for chunk in environment.follow(turn.key.n, offset):
+        clean = await asyncio.to_thread(
+            lambda given: [(transcript.STREAM, redact(line)) for line in given], chunk.lines
+        )
         stored = await transcript.append_events(
             services.store,
             turn.key,
-            await asyncio.to_thread(_redacted, services, chunk.lines),
+            clean,
             expected_offset=offset,
             new_offset=chunk.next_offset,
             skipped=chunk.skipped,
@@ -160,30 +163,21 @@ async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironm
     return True
 
 
-def _redacted(services: Services, lines: Sequence[str]) -> list[tuple[str, str]]:
-    return [(transcript.STREAM, services.redactor.redact(line)) for line in lines]
-
-
 async def _watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Ends the run when it must; which of the reasons it was is judged from the store afterwards.
+    """End the run at a stop, a refusal or the deadline; the store shows the reason afterwards.
 
-    By the loop's clock, which never jumps; where the wall clock does, the token's end is moved with it.
-    """
+    The loop's clock never jumps; if the wall clock does, the token's end moves with it."""
     loop = asyncio.get_running_loop()
     left = turn.timeout_seconds + LATE_SECONDS
     began = (await sessions.turn(services.store, turn.key)).work_started_at or services.clock()
     ends = loop.time() + max(LATE_SECONDS, min(began + left - services.clock(), left))
     ahead = services.clock() - loop.time()
-    while not await _must_end(services, turn, ends):
+    while loop.time() <= ends:
+        now, state = await sessions.turn(services.store, turn.key), await services.board.folds.of(turn.key)
+        if now.stop_requested or state.refused_status is not None:
+            break
         if abs(services.clock() - loop.time() - ahead) > JUMP_SECONDS:
             ahead = services.clock() - loop.time()
             await gateway.extend(services.store, turn.key, services.clock() + left + TOKEN_SLACK_SECONDS)
         await services.signals.wait(turn.key, LOOK_SECONDS)
-    await environment.stop(turn.key.n, GRACE_SECONDS)
-
-
-async def _must_end(services: Services, turn: Turn, ends: float) -> bool:
-    now = await sessions.turn(services.store, turn.key)
-    late = asyncio.get_running_loop().time() > ends
-    refused = (await services.board.folds.of(turn.key)).refused_status is not None
-    return bool(now.stop_requested) or late or refused
+    await environment.stop(turn.key.n, moves.STOP_GRACE_SECONDS)
