@@ -248,11 +248,10 @@ def _is_own(block: Block) -> bool:
 
 
 def _mail_tail(body: str, divided: Sequence[Block], starts: Sequence[int]) -> int:
-    """Find where copied mail begins; mail with quotation marks needs no search, they end it."""
+    """Find where copied mail begins, if it has no `>` marks, which say so themselves."""
     for match in _MAIL.finditer(body):
-        if _QUOTED_NEXT.match(body, match.end()):
-            continue
-        if _is_own(divided[bisect_right(starts, match.start()) - 1]):
+        is_own = _is_own(divided[bisect_right(starts, match.start()) - 1])
+        if is_own and not _QUOTED_NEXT.match(body, match.end()):
             return match.start()
     return len(body)
 

@@ -126,16 +126,15 @@ def over(newer: Options, older: Options) -> Options:
     return replace(older, **said)
 
 
-def _raised(options: Options, flag: str) -> Options:
-    changed: dict[str, Any] = {_FLAGS[flag]: True}
-    return replace(options, **changed)
-
-
-def _set(options: Options, name: str, value: str) -> Options:
-    field, read = _READERS[name]
-    if getattr(options, field) is not None:
-        raise CommandError(f"`--{name}` stands there twice; once is enough.")
-    changed: dict[str, Any] = {field: read(value)}
+def _set(options: Options, name: str, value: str = "") -> Options:
+    changed: dict[str, Any]
+    if name in _FLAGS:
+        changed = {_FLAGS[name]: True}
+    else:
+        field, read = _READERS[name]
+        if getattr(options, field) is not None:
+            raise CommandError(f"`--{name}` stands there twice; once is enough.")
+        changed = {field: read(value)}
     return replace(options, **changed)
 
 
@@ -143,7 +142,7 @@ def _take_leading(text: str, options: Options) -> tuple[str, Options]:
     while match := _LEADING.match(text):
         name = match[1].lower()
         if name in _FLAGS:
-            options, text = _raised(options, name), text[match.end() :].lstrip(" \t")
+            options, text = _set(options, name), text[match.end() :].lstrip(" \t")
             continue
         if name not in _READERS:
             known = ", ".join(f"`{usage}`" for usage in USAGE.values())
@@ -160,9 +159,6 @@ def _take_trailing(text: str, options: Options) -> tuple[str, Options]:
     end = min((at for at in (text.find("\n"), text.find("\r")) if at >= 0), default=len(text))
     line, below = text[:end], text[end:]
     while found := _last_option(line):
-        if found[1] in _FLAGS:
-            line, options = found[0], _raised(options, found[1])
-            continue
         line, name, value = found
         try:
             options = _set(options, name, value)
@@ -188,14 +184,14 @@ def _last_option(line: str) -> tuple[str, str, str] | None:
     words = line.rsplit(None, 2)
     if not words:
         return None
+    before = line.rstrip()[: -len(words[-1])].rstrip(" \t")
     if _named(words[-1]) in _FLAGS:
-        return line.rstrip()[: -len(words[-1])].rstrip(" \t"), _named(words[-1]), ""
+        return before, _named(words[-1]), ""
     name, equals, value = words[-1].partition("=")
     if equals and value and _known(name):
-        return line.rstrip()[: -len(words[-1])].rstrip(" \t"), _known(name), value
+        return before, _known(name), value
     if len(words) >= 2 and _known(words[-2]):
-        before = line.rstrip()[: -len(words[-1])].rstrip()[: -len(words[-2])]
-        return before.rstrip(" \t"), _known(words[-2]), words[-1]
+        return before.rstrip()[: -len(words[-2])].rstrip(" \t"), _known(words[-2]), words[-1]
     return None
 
 

@@ -95,8 +95,6 @@ WHERE repos.removed_at IS NULL
 """,
     repo=_REPO,
 )
-
-
 _IN_SESSIONS = ("last.in_repo", "last.requester", "last.created_at", "last.session_id")
 _IN_DELIVERIES = ("deliveries.repo_id", "deliveries.sender", "deliveries.received_at", "deliveries.guid")
 
@@ -116,7 +114,7 @@ async def delivered(store: Store, wanted: Wanted, limit: int) -> list[ListedDeli
     if wanted.without:
         parts.append("AND COALESCE(deliveries.reason, '') <> :without")
     sql = f"{' '.join(parts)} ORDER BY deliveries.received_at DESC, deliveries.guid DESC LIMIT :limit"
-    return [ListedDelivery.of(row) for row in await store.many(sql, **_values(wanted), limit=limit)]
+    return await ListedDelivery.many(store, sql, **_values(wanted), limit=limit)
 
 
 async def _sessions(store: Store, wanted: Wanted, states: str, limit: int) -> list[Recent]:

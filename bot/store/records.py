@@ -290,7 +290,7 @@ def _readers(cls: Hashable) -> tuple[tuple[str, Callable[[Any], Any] | None], ..
 
 
 def _reader(hint: Any) -> Callable[[Any], Any] | None:
-    """Choose how to read a field's column by its type; None: as it is. Of two types, one must be None."""
+    """Choose how to read a field's column by its type; None: as it is. A union may only be with None."""
     if get_origin(hint) in (Union, UnionType):
         [hint] = [one for one in get_args(hint) if one is not NoneType]
     while isinstance(hint, NewType):

@@ -9,7 +9,7 @@ from bot.models import SessionId
 from bot.store import machines, spend
 from bot.store.base import Store
 from bot.store.records import Record, Turn
-from bot.store.rows import Database, many, one, statement
+from bot.store.rows import Database, many, statement
 from bot.store.sessions import of_session
 
 MOST_POINTS = 2000
@@ -61,22 +61,21 @@ _MACHINES = statement(
 
 async def of(store: Store, session: SessionId) -> SessionView:
     now = store.now()
-    return await store.read(lambda db: _look(db, session, now))
 
+    def work(db: Database) -> SessionView:
+        [tokens] = many(db, _TOKENS, id=session)
+        [paid] = many(db, _MACHINES, id=session, now=now)
+        [last] = many(db, "SELECT COALESCE(MAX(seq), 0) AS seq FROM events WHERE session_id = :id", id=session)
+        return SessionView(
+            turns=of_session(db, session),
+            points=[Point.of(row) for row in many(db, _POINTS, id=session, most=MOST_POINTS)][::-1],
+            spent=[(row["at"], row["cost_usd"]) for row in many(db, _SPENT, id=session)],
+            tokens=int(tokens["tokens"]),
+            account=spend.account_of(db, session),
+            sandbox_usd=float(paid["usd"]),
+            deliveries=[row["guid"] for row in many(db, _DELIVERIES, id=session)],
+            environments=[row["environment_id"] for row in many(db, _ENVIRONMENTS, id=session)],
+            last_seq=int(last["seq"]),
+        )
 
-def _look(db: Database, session: SessionId, now: float) -> SessionView:
-    points = [Point.of(row) for row in many(db, _POINTS, id=session, most=MOST_POINTS)]
-    tokens, paid = one(db, _TOKENS, id=session), one(db, _MACHINES, id=session, now=now)
-    last = one(db, "SELECT COALESCE(MAX(seq), 0) AS seq FROM events WHERE session_id = :id", id=session)
-    assert tokens and paid and last
-    return SessionView(
-        turns=of_session(db, session),
-        points=points[::-1],
-        spent=[(row["at"], row["cost_usd"]) for row in many(db, _SPENT, id=session)],
-        tokens=int(tokens["tokens"]),
-        account=spend.account_of(db, session),
-        sandbox_usd=float(paid["usd"]),
-        deliveries=[row["guid"] for row in many(db, _DELIVERIES, id=session)],
-        environments=[row["environment_id"] for row in many(db, _ENVIRONMENTS, id=session)],
-        last_seq=int(last["seq"]),
-    )
+    return await store.read(work)

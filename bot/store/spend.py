@@ -192,23 +192,15 @@ def of_window(db: Database, payers: Payers, window: Window) -> ModelCost | None:
 
 
 def _settle(db: Database, claim_id: str, end: Settlement) -> None:
-    values: dict[str, Any] = {
-        "state": "abandoned" if end.abandoned else "settled",
-        "cost": end.cost_usd,
-        "unconfirmed": end.unconfirmed_usd,
-        "status": end.status,
-        "input": end.usage.input_tokens,
-        "output": end.usage.output_tokens,
-        "cache_read": end.usage.cache_read_tokens,
-        "cache_write": end.usage.cache_write_tokens,
-    }
     sql = """
-    UPDATE spend SET state = :state, cost_usd = :cost, unconfirmed_usd = :unconfirmed, status = :status,
-        input_tokens = :input, output_tokens = :output, cache_read_tokens = :cache_read,
-        cache_write_tokens = :cache_write
+    UPDATE spend SET state = :state, cost_usd = :cost_usd, unconfirmed_usd = :unconfirmed_usd, status = :status,
+        input_tokens = :input_tokens, output_tokens = :output_tokens, cache_read_tokens = :cache_read_tokens,
+        cache_write_tokens = :cache_write_tokens
     WHERE id = :id AND state = 'reserved' RETURNING installation_id, repo_id, user_id, at
     """
-    settled = one(db, sql, id=claim_id, **values)
+    money = {"cost_usd": end.cost_usd, "unconfirmed_usd": end.unconfirmed_usd}
+    state = "abandoned" if end.abandoned else "settled"
+    settled = one(db, sql, id=claim_id, state=state, status=end.status, **money, **vars(end.usage))
     if settled is not None and (end.cost_usd or end.unconfirmed_usd):
         add_to_day(db, settled, end.cost_usd, end.unconfirmed_usd)
 
@@ -232,7 +224,7 @@ def _day(at: float) -> int:
 
 
 def _cost(row: Row) -> ModelCost:
-    usage = TokenUsage(row["input_tokens"], row["output_tokens"], row["cache_read_tokens"], row["cache_write_tokens"])
+    usage = TokenUsage(**{name: row[name] for name in TokenUsage.__dataclass_fields__})
     return ModelCost(row["usd"], usage, row["reserved"], row["open"], row["unconfirmed"])
 
 

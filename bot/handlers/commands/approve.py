@@ -1,4 +1,4 @@
-"""`approve`: a yes to what waits, bound to what was shown; it may begin the next turn."""
+"""`approve`: a yes to exactly what was shown; it may start the next turn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bot.words import on_approvals
 from bot.words.quoting import shown
 
 _SHORT_COMMIT = re.compile(r"`?([0-9a-f]{7}|[0-9a-f]{9,11})`?[ \t]*(?=[\r\n]|\Z)", re.IGNORECASE)
-"""A commit as GitHub shows it; eight letters may be a session's name."""
+"""A short commit, as GitHub shows it; a word of eight letters may be a session's name."""
 
 
 def read(text: CommandText) -> Word | None:
@@ -48,7 +48,7 @@ async def handle(command: Word, remark: Remark, desk: Desk) -> Handled:
         return await desk.refuse(remark, approval)
     begins = approval.kind is ApprovalKind.PLAN or approval.state is ApprovalState.EXPIRED
     if begins and (noted := await turns.lacking(remark, desk)):
-        return noted  # before it counts as answered: it can be said again when there is money
+        return noted  # not answered yet, so it can be said again when there is money
     turn = await sessions.turn(desk.store, approval.key)
     late = turns.new_turn(_going_on(command, approval, turn), remark, desk)
     over, scope = answers.open_states(approval), Scope(command.scope)
@@ -61,14 +61,14 @@ async def handle(command: Word, remark: Remark, desk: Desk) -> Handled:
         if command.prompt and TRAITS[wish.kind].is_free:
             await desk.reply(remark, on_approvals.words_below_a_yes(desk.settings.command))
         return noted
-    if command.prompt:  # where the agent waits no more, a yes begins the next turn with them
+    if command.prompt:  # if the agent no longer waits, a yes starts the next turn with these words
         await turns.steer(Wish(FREE_TEXT, command.prompt, NO_OPTIONS), remark, desk)
     await desk.react(remark, "+1")
     return acted(answered.session_id, f"{given.state} {answered.id}")
 
 
 def _follows(command: Word, approval: Approval, turn: Turn) -> Wish | None:
-    """Return what a yes begins; nothing if the agent still waits for it."""
+    """Return the turn that a yes starts; None if the agent still waits for it."""
     if approval.kind is ApprovalKind.PUSH:
         return Wish("release", on_approvals.let_go(approval.id), NO_OPTIONS, approval=approval.id)
     if approval.sha is not None:
@@ -80,13 +80,13 @@ def _follows(command: Word, approval: Approval, turn: Turn) -> Wish | None:
 
 
 def _going_on(command: Word, approval: Approval, turn: Turn) -> Wish:
-    """Return the turn that a yes begins if the agent has ended, perhaps in that very moment."""
+    """Return the turn that a yes starts if the agent has ended, perhaps just now."""
     prompt = go_on_with(str(approval.matter.get("shown", "")), command.prompt)
     return turns.anew(turn, Wish(_kind(turn), prompt, NO_OPTIONS, approval=approval.id))
 
 
 def _kind(turn: Turn) -> str:
-    """Keep the kind of a merge, which has two parents, and of an attempt at checks, whose push begins no round."""
+    """Keep the kind of a merge, which has two parents, and of a fix of checks, whose push starts no round."""
     return turn.asked_as if TRAITS[turn.asked_as].changes else FREE_TEXT
 
 

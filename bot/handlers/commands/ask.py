@@ -1,4 +1,4 @@
-"""`ask`: a turn that answers a question and changes nothing."""
+"""`ask`: a turn that answers a question without changing files."""
 
 from __future__ import annotations
 

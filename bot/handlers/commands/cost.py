@@ -1,4 +1,4 @@
-"""`cost`: what the thread has cost, from what the gateway has metered and not from the agent's own figures."""
+"""`cost`: the costs of the thread as the gateway has metered them, not the agent's own figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deny`: a no to what waits, bound to what was shown."""
+"""`deny`: a no to exactly what was shown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def handle(command: Word, remark: Remark, desk: Desk) -> Handled:
     answered = await answers.give(given, approval, remark, desk)
     if isinstance(answered, Handled):
         return answered
-    if command.prompt:  # for the agent that waits; a no begins no turn with them
+    if command.prompt:  # words for the waiting agent; a no starts no turn
         heard = await turns.steer(Wish(FREE_TEXT, command.prompt, NO_OPTIONS), remark, desk)
         if heard is None:
             await desk.reply(remark, on_approvals.words_below_a_no(desk.settings.command))

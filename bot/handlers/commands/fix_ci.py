@@ -1,4 +1,4 @@
-"""`fix ci`: the checks of a pull request that fail are looked after; `handlers/ci_rounds` sees to the rest."""
+"""`fix ci`: has the failing checks of a pull request fixed; `handlers/ci_rounds` does it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bot.words import endings, on_ci, on_forks
 
 
 async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
-    """Watch the checks of the head; on an issue without a pull request the words are work like any other."""
+    """Watch the checks of the head; without a pull request the words are ordinary work."""
     number = await desk.pull_number(remark)
     if number is None:
         words = f"fix ci\n{command.prompt}".strip()
@@ -34,7 +34,7 @@ async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
     latest = await sessions.latest(desk.store, thread)
     if latest is not None and TRAITS[latest.asked_as].mends_checks and latest.state is not TurnState.DONE:
         noted = None
-        if command.prompt and command.options == NO_OPTIONS:  # passed on, and not lost
+        if command.prompt and command.options == NO_OPTIONS:
             noted = await turns.steer(Wish("fix_ci", command.prompt, NO_OPTIONS), remark, desk)
         return noted or await desk.refuse(remark, on_ci.under_way(desk.settings.command))
     await ci.ask(desk.store, thread, pull.head_sha, _asked(command, remark, number))

@@ -1,4 +1,4 @@
-"""`init`: a starter for the repository's config, as a pull request; never made unasked."""
+"""`init`: a pull request with a starter for the repository's config."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
 
 
 async def _push(remark: Remark, desk: Desk) -> None:
-    """The same commit however often it is made: its date is that of the wish."""
+    """Push a commit with the wish's date, so that a repeated try makes the same commit."""
     repo, bot = remark.thread.repo, await desk.github.identity()
     reading = await remote_access(desk, remark.thread, TokenPurpose.READ_REPOSITORY)
     base = await desk.cache.fetch(repo.id, reading, f"refs/heads/{repo.default_branch}")

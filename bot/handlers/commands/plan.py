@@ -1,4 +1,4 @@
-"""`plan`: a turn that writes a plan, and waits for a yes to it."""
+"""`plan`: a turn that writes a plan and waits for a yes."""
 
 from __future__ import annotations
 

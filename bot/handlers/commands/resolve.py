@@ -1,4 +1,4 @@
-"""`resolve`: a turn that brings the base branch into that of a pull request."""
+"""`resolve`: a turn that merges the base branch into a pull request's."""
 
 from __future__ import annotations
 

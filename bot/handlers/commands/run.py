@@ -1,4 +1,4 @@
-"""Free text: words for the agent that is at work, or the next turn of the thread's session."""
+"""Free text: words for the running agent, or the next turn of the thread's session."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
 
 
 async def _for_an_answer(command: Command, remark: Remark, desk: Desk) -> Handled | None:
-    """Ask for the exact words if somebody says a mere `yes` while something waits for one: it is no work."""
+    """Ask for the exact words after a mere `yes` while an approval waits: it is no work."""
     word = answered_with(command.prompt) if command.options == NO_OPTIONS else None
     latest = await sessions.latest(desk.store, remark.thread) if word else None
     if word is None or latest is None:

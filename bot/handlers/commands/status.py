@@ -1,4 +1,4 @@
-"""`status`: what runs on the thread, what is queued, and what waits for an answer."""
+"""`status`: the thread's running and queued turns, and what waits for an answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
     money = await turns.funds_of(remark.thread, desk)
     asked = await approvals.of_session(desk.store, latest.key.session)
     waiting = [one for one in asked if one.state is ApprovalState.OPEN and one.expires_at > desk.clock()]
-    word = desk.settings.command  # also where nothing runs, it is somebody's turn to say something
+    word = desk.settings.command  # an approval may wait even if nothing runs
     open_ = " ".join(on_approvals.waits_for_a_word(one.sha or one.id, word) for one in waiting)
     if not under_way:
         await desk.reply(remark, replies.at_rest(_ending(latest, asked), money, beside=open_))

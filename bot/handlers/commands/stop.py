@@ -1,4 +1,4 @@
-"""`stop`: end what runs or waits on the thread; the turn's own flow does the rest, and says so in its comment."""
+"""`stop`: ends what runs or waits on the thread; the turn's own flow does the rest and says so in its comment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FEATURE = Feature(
     "stop",
     "stop",
     "stops what is running or queued within 2 seconds; saves the work so far and says where",
-    below=True,  # words below it must not keep a stop from being one
+    below=True,  # it stops even with words below it
     polite=True,
     handle=handle,
 )

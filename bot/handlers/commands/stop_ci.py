@@ -1,4 +1,4 @@
-"""`stop ci`: the checks of a pull request are left alone, also those that are being fixed; all else goes on."""
+"""`stop ci`: leaves the checks of a pull request alone, and stops turns that fix them; all else goes on."""
 
 from __future__ import annotations
 

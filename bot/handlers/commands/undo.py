@@ -1,4 +1,4 @@
-"""`undo`: a turn of its own, in its order on the thread, that asks no model and takes the last push back."""
+"""`undo`: a turn without a model that takes the last push back, in order with the thread's other turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`why`: what became of the latest deliveries of the thread that were not acted upon, from the ledger."""
+"""`why`: the ledger's reasons for the thread's latest deliveries without effect."""
 
 from __future__ import annotations
 
