@@ -85,7 +85,7 @@ class Repository(Struct):
     archived: bool = False
 
 
-class Authored(Struct):
+class AuthoredPayload(Struct):
     user: User | None = None
     body: str | None = None
     created_at: datetime | None = None
@@ -94,7 +94,7 @@ class Authored(Struct):
     performed_via_github_app: Numbered | None = None
 
 
-class Text(Authored, kw_only=True):
+class Text(AuthoredPayload, kw_only=True):
     """A comment or a review; fields from `path` on belong to a comment on a line of a diff."""
 
     id: Id
@@ -115,7 +115,7 @@ class Team(Struct):
     slug: Name
 
 
-class Subject(Authored, kw_only=True):
+class Subject(AuthoredPayload, kw_only=True):
     """An issue or a pull request; a pull request has a head."""
 
     number: Number

@@ -102,3 +102,5 @@ INSERT INTO switches (name, set_by, set_at) VALUES
     ('paused', 'operator', 1790000700.0);
 INSERT INTO audit (id, at, actor, action, subject) VALUES
     ('u-1', 1790000000.0, 'operator', 'stop', 'abcd1234');
+INSERT INTO services (id, host, started_at) VALUES
+    ('s-1', 'host', 1790000000.0);
