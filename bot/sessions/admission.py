@@ -1,6 +1,6 @@
 """Orders waiting turns fairly, tells people their place, and begins turns as far as limits allow.
 
-Admission starts the first round, so the place that a comment shows is the place in the order that is kept.
+Admission starts the first round of that order, so the place in a comment is the real one.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ from bot.store import accounts, lists, operations, sessions
 from bot.store.base import Store
 from bot.store.sessions import Turn
 
+log = logging.getLogger(__name__)
+
 LEAST_KNOWN = 3
-"""Ended turns from which an estimate is made at all."""
+"""An estimate needs so many ended turns."""
+LOOK_SECONDS = 15.0
+LOOK_SOON_SECONDS = 1.0
+RECONCILE_SECONDS = 60.0
+KNOWN_TURNS = 20
 
 
 class Waiting(Protocol):
-    """What the order is made of."""
-
     @property
     def thread_id(self) -> str: ...
     @property
@@ -51,25 +55,28 @@ class TurnInLine(Waiting, Protocol):
 
 W = TypeVar("W", bound=Waiting)
 Caps = Mapping[InstallationId, int]
-"""How many may run at once of accounts that have set a limit of their own."""
+"""The most turns at once of each account that has set a limit."""
 NO_CAPS: Caps = {}
 
 
 def rounds(queued: Sequence[W], running: Sequence[Waiting], limits: Limits, caps: Caps = NO_CAPS) -> Iterator[list[W]]:
-    """First those that need only a free place, fairest first; then those for whom something of theirs must end.
+    """Yield first the turns that need only a free place, fairest first; then those that wait for a related turn.
 
     `queued` is oldest first. A later turn of a thread never overtakes an earlier one.
     """
     busy = Counter(turn.installation_id for turn in running)
-    shares = Counter(turn.installation_id for turn in running)
+    shares = busy.copy()
     threads = {turn.thread_id for turn in running}
     repos = Counter(turn.repo_id for turn in running)
     waiting, most = list(queued), max(1, limits.repo_sessions)
+
+    def has_room(turn: W) -> bool:
+        cap = caps.get(turn.installation_id)
+        return repos[turn.repo_id] < most and (cap is None or busy[turn.installation_id] < max(1, cap))
+
     while waiting:
         taken: list[W] = []
-        while able := [
-            one for one in _heads(waiting, threads) if repos[one.repo_id] < most and _has_room(one, busy, caps)
-        ]:
+        while able := [one for one in _heads(waiting, threads) if has_room(one)]:
             turn = min(able, key=lambda one: (shares[one.installation_id], one.created_at))
             waiting.remove(turn)
             taken.append(turn)
@@ -81,13 +88,8 @@ def rounds(queued: Sequence[W], running: Sequence[Waiting], limits: Limits, caps
         threads, repos, busy = set(), Counter(), Counter()
 
 
-def _has_room(turn: Waiting, busy: Mapping[InstallationId, int], caps: Caps) -> bool:
-    cap = caps.get(turn.installation_id)
-    return cap is None or busy.get(turn.installation_id, 0) < max(1, cap)
-
-
 def _heads(waiting: Sequence[W], busy: Set[str]) -> list[W]:
-    """The oldest turn of each thread on which nothing runs."""
+    """List the oldest turn of each thread without a running one."""
     first: dict[str, W] = {}
     for turn in waiting:
         first.setdefault(turn.thread_id, turn)
@@ -103,7 +105,7 @@ def place(
     *,
     caps: Caps = NO_CAPS,
 ) -> QueuePlace | None:
-    """None for a turn that does not wait."""
+    """Find the place of a turn in the line; None unless it waits."""
     running = [one for one in standing if one.state is TurnState.RUNNING]
     queued = [one for one in standing if one.state is TurnState.QUEUED]
     line = list(chain.from_iterable(rounds(queued, running, limits, caps)))
@@ -124,7 +126,7 @@ def _estimate(
     limits: Limits,
     now: float,
 ) -> float:
-    """Estimates by the median of ended turns: the rest of those that must end first, and a share of those ahead."""
+    """Estimate by the median of ended turns: the rest of those that must end first, and a share of those ahead."""
     usual = median(lately)
 
     def rest(turn: TurnInLine) -> float:
@@ -138,21 +140,13 @@ def _estimate(
     return sorted(rest(one) for one in running)[0] + usual * (ahead - max(0, free)) / limits.max_sessions
 
 
-log = logging.getLogger(__name__)
-
-LOOK_SECONDS = 15.0
-LOOK_SOON_SECONDS = 1.0
-RECONCILE_SECONDS = 60.0
-KNOWN_TURNS = 20
-
-
 def choose(queued: Sequence[Turn], running: Sequence[Turn], limits: Limits, caps: Caps = NO_CAPS) -> list[Turn]:
     first: list[Turn] = next(rounds(queued, running, limits, caps), [])
     return first[: max(0, limits.max_sessions - len(running))]
 
 
 def without_fresh_pushes(queued: Sequence[Turn], now: float, seconds: float) -> list[Turn]:
-    """Leaves out what waits for further pushes. Nobody waits who has asked, nor behind what no person asked for."""
+    """Leave out turns that wait for further pushes. Turns that a person asked for never wait, nor do those behind."""
     asked = {turn.thread_id for turn in queued if not turn.is_for_a_push}
     return [turn for turn in queued if turn.thread_id in asked or not 0 <= now - turn.created_at < seconds]
 
@@ -166,7 +160,6 @@ class QueuePlaces:
         self._clock = clock
 
     async def of(self, turn: Turn) -> QueuePlace | None:
-        """None for a turn that does not wait."""
         if turn.state is not TurnState.QUEUED:
             return None
         waiting = await lists.open_turns(self._store)
@@ -175,7 +168,7 @@ class QueuePlaces:
 
 
 class Admission:
-    """The loop around `choose`, and the reconciler: what the store says runs is run by the engine."""
+    """The loop around `choose`. It also lets the engine run every turn that the store calls running."""
 
     def __init__(self, store: Store, engine: Engine, board: LiveBoard, limits: Limits) -> None:
         self._store = store
@@ -193,7 +186,7 @@ class Admission:
         return LOOK_SOON_SECONDS if await self.round() else LOOK_SECONDS
 
     async def round(self) -> bool:
-        """Returns whether something waits for time to pass."""
+        """Start turns, and return whether one waits only for time to pass."""
         running = await sessions.running(self._store)
         paused = await operations.paused_at(self._store) is not None
         queued = [] if paused else await sessions.queued(self._store)

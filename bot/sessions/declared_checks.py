@@ -18,7 +18,6 @@ from pathlib import Path
 from bot.git.pack import Had, RepositoryPack
 from bot.git.quarantine import Quarantine
 from bot.models import SessionId
-from bot.outbound import Redactor
 from bot.proposal import verification
 from bot.proposal.verification import CheckedCommand, CheckPlace
 from bot.sessions import environments
@@ -64,34 +63,6 @@ def outputs_of(data_dir: Path, session: SessionId) -> list[Path]:
     return sorted(output_folder(data_dir).glob(f"{session}-*.log"))
 
 
-class Output:
-    """One such file. A restarted process begins it again."""
-
-    def __init__(self, target: Path, redactor: Redactor) -> None:
-        self._target = target
-        self._redactor = redactor
-        self._begun = False
-
-    async def add(self, head: str, printed: Path, foot: str) -> None:
-        """Append a command's output between two lines of ours; the file `printed` may be missing."""
-        text = await asyncio.to_thread(_text, printed)
-        stream = self._redactor.stream()
-        parts = [f"$ {self._redactor.redact(head)}\n"]
-        for at in range(0, len(text), PORTION):
-            parts.append(stream.feed(text[at : at + PORTION]))
-            await asyncio.sleep(0)
-        parts.append(stream.end())
-        end = "" if not text or text.endswith("\n") else "\n"
-        await asyncio.to_thread(self._append, "".join([*parts, f"{end}[{foot}]\n\n"]))
-
-    def _append(self, text: str) -> None:
-        self._target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if self._begun else os.O_TRUNC)
-        with os.fdopen(os.open(self._target, flags, 0o600), "ab") as file:
-            file.write(text.encode("utf-8", "replace"))
-        self._begun = True
-
-
 def _text(printed: Path) -> str:
     try:
         return clean(printed.read_bytes().decode("utf-8", "replace"))
@@ -111,8 +82,8 @@ class Checking:
 
     def __post_init__(self) -> None:
         self._ends = time.monotonic() + WHOLE_SECONDS
-        data_dir = self.services.settings.data_dir
-        self._output = Output(output_path(data_dir, self.turn), self.services.redactor)
+        self._output = output_path(self.services.settings.data_dir, self.turn)
+        self._flag = os.O_TRUNC  # a restarted process begins the output again
         self._changed: set[str] = set()
 
     async def set_up(self, environment: ExecutionEnvironment, commands: tuple[str, ...]) -> bool:
@@ -178,12 +149,26 @@ class Checking:
         return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed, commit)
 
     async def _keep(self, head: str, printed: Path, check: CheckedCommand) -> None:
-        """Keep the output; a failure here does not end the turn."""
+        """Append the output between two lines of ours; a failure here does not end the turn."""
+        redactor = self.services.redactor
+        stream, parts = redactor.stream(), [f"$ {redactor.redact(head)}\n"]
         try:
-            await self._output.add(head, printed, verification.ending(check))
+            text = await asyncio.to_thread(_text, printed)
+            for at in range(0, len(text), PORTION):
+                parts.append(stream.feed(text[at : at + PORTION]))
+                await asyncio.sleep(0)
+            end = "" if not text or text.endswith("\n") else "\n"
+            foot = f"{stream.end()}{end}[{verification.ending(check)}]\n\n"
+            await asyncio.to_thread(self._append, "".join([*parts, foot]))
             await asyncio.to_thread(printed.unlink, missing_ok=True)
         except OSError as error:
             log.warning("output is not kept", extra={"turn": self.turn.key.workflow_id, "error": error.strerror})
+
+    def _append(self, text: str) -> None:
+        self._output.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with os.fdopen(os.open(self._output, os.O_WRONLY | os.O_CREAT | self._flag, 0o600), "ab") as file:
+            file.write(text.encode("utf-8", "replace"))
+        self._flag = os.O_APPEND
 
     def _check(self, result: CheckResult) -> CheckedCommand:
         code = result.exit_code or (BROKEN if result.timed_out else 0)

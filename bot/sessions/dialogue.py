@@ -75,11 +75,6 @@ async def answer_in_diff(services: Services, turn: Turn) -> None:
     await posted_findings.resolve_answered(services.store, thread.repo.id, settled)
 
 
-async def number_of(services: Services, turn: Turn, spot: Spot) -> int:
-    known = material.distinct_places([*await asked_at(services, turn), spot])
-    return next((at for at, one in enumerate(known, 1) if one.comment_id == spot.comment_id), 0)
-
-
 async def resolve_discussions(services: Services, thread: Thread, comment_ids: Collection[int]) -> None:
     """Resolve the discussions that began with these comments; people can resolve those that fail here."""
     if not comment_ids:
@@ -246,7 +241,7 @@ def _shown(asked: PermissionAsked) -> str:
 
 
 async def close_questions(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """After the agent's end, turn unanswered questions, and answers that it never heard, into late ones."""
+    """Turn unanswered questions, and answers that the ended agent never heard, into late ones."""
     await approvals.expire_questions(services.store, turn.key)
     for one in await approvals.of_turn(services.store, turn.key):
         if one.kind is not ApprovalKind.TOOL or one.state is not ApprovalState.APPROVED or one.late:
@@ -285,8 +280,10 @@ async def _is_allowed(services: Services, turn: Turn, message: StoredMessage) ->
 
 async def _give(services: Services, turn: Turn, message: StoredMessage, environment: ExecutionEnvironment) -> bool:
     """Send one message; the reaction comes before the row, so a repetition after a crash doubles neither."""
-    spot = message.request.spot
-    number = await number_of(services, turn, spot) if spot else 0
+    spot, number = message.request.spot, 0
+    if spot is not None:
+        known = material.distinct_places([*await asked_at(services, turn), spot])
+        number = next((at for at, one in enumerate(known, 1) if one.comment_id == spot.comment_id), 0)
     words = prompt.interjection(message.author, message.text, spot, number)
     words = services.redactor.redact(await briefing.with_enclosures(services, turn, message, environment, words))
     if not await environment.steer(turn.key.n, f"said-{message.source}", words):

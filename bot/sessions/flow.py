@@ -61,21 +61,18 @@ class Flow:
         self._services = services
 
     async def advance(self, key: TurnKey) -> None:
-        with logs.about(session=key.session, turn=key.workflow_id):
-            await self._advance(key)
-
-    async def _advance(self, key: TurnKey) -> None:
         attempts = 0
-        while True:
-            try:
-                turn = await sessions.turn(self._services.store, key)
-                if turn.state is TurnState.DONE:
-                    log.info("a turn has ended", extra={"outcome": turn.outcome})
-                    break
-                attempts = await self._round(turn, attempts)
-            except TransientError as error:  # from the store itself, which never ends a turn
-                log.warning("the store has to be asked again", extra={"turn": key.workflow_id, "error": str(error)})
-                await asyncio.sleep(STORE_PAUSE_SECONDS)
+        with logs.about(session=key.session, turn=key.workflow_id):
+            while True:
+                try:
+                    turn = await sessions.turn(self._services.store, key)
+                    if turn.state is TurnState.DONE:
+                        log.info("a turn has ended", extra={"outcome": turn.outcome})
+                        break
+                    attempts = await self._round(turn, attempts)
+                except TransientError as error:  # from the store itself, which never ends a turn
+                    log.warning("the store has to be asked again", extra={"turn": key.workflow_id, "error": str(error)})
+                    await asyncio.sleep(STORE_PAUSE_SECONDS)
         self._services.signals.forget(key)
 
     async def _round(self, turn: Turn, attempts: int) -> int:

@@ -123,7 +123,7 @@ class RunTerms(Protocol):
 
 @dataclass(frozen=True)
 class RunVerdict:
-    """`outcome` is None if the agent finished by itself: later steps decide then."""
+    """Without an `outcome`, the agent finished by itself, and later steps decide."""
 
     outcome: Outcome | None
     detail: str | None = None

@@ -33,15 +33,11 @@ class Retention:
     async def _look(self) -> None:
         """Tidy nothing in the first hour, which belongs to the work that waits."""
         self._looks += 1
-        await self.forget_removed()
+        for gone in await repos.to_purge(self._services.store):  # those whose turns have all ended
+            await self._forget(gone)
         await rescue.expire_rescues(self._services)
         if self._looks % int(TIDY_SECONDS / LOOK_SECONDS) == 0:
             await self.tidy()
-
-    async def forget_removed(self) -> None:
-        """Forget repositories without a running turn: a turn still needs the commit that it began with."""
-        for gone in await repos.to_purge(self._services.store):
-            await self._forget(gone)
 
     async def tidy(self) -> None:
         services, days = self._services, self._services.settings.limits.retention_days

@@ -140,7 +140,7 @@ async def _branch_to_go_on_with(
 
 
 async def pin_pull(services: Services, turn: Turn) -> tuple[str, Start]:
-    """Return a pull request's base branch, and its head as GitHub keeps it (also a fork's)."""
+    """Return a pull request's base branch, and its head at GitHub (also a fork's, without asking the fork)."""
     session = await sessions.session(services.store, turn.key.session)
     reads = services.github.installation(session.installation_id)
     pull = await reads.pull(session.thread.repo, turn.number)
@@ -238,13 +238,6 @@ async def config_of(reads: InstallationClient, repo: Repo, store: Store) -> Repo
     if await reads.file(repo, repo_config.MISNAMED, repo.default_branch) is not None:
         raise repo_config.misnamed()
     return account_settings.config_without_file(await accounts.settings_of(store, reads.id))
-
-
-async def pin_fork(services: Services, turn: Turn) -> tuple[str, Start]:
-    """Pin the head as the repository itself has it (`refs/pull`), without asking the fork."""
-    if not turn.traits.on_forks:
-        raise UserError(on_forks.no_conflicts_on_forks(services.settings.command))
-    return await pin_pull(services, turn)
 
 
 async def may_set_up(services: Services, turn: Turn) -> bool:

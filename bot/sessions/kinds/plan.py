@@ -34,7 +34,7 @@ class PlanTurn(TurnKind):
         return bounded(state.last_words), ()
 
     async def ended(self, services: Services, turn: Turn) -> Move:
-        """Only a row waits, without an environment or a process."""
+        """Ask for approval; only a row waits, without an environment or a process."""
         now = await sessions.turn(services.store, turn.key)  # it may have been stopped meanwhile
         if now.outcome is not None:
             return End(now.outcome, now.detail or "")

@@ -136,7 +136,7 @@ async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) 
         base_now=pull.base_branch if retargeted else None,
         moved_to=pull.head_sha if pull.head_sha != turn.base_sha else None,
     )
-    event = (read.verdict if allowed[read.verdict] else ReviewVerdict.COMMENT).name
+    event = (read.verdict if allowed[read.verdict] else ReviewVerdict.COMMENT).name  # GitHub uses the same names
     return _Work(services, turn, thread, pull, found, account, event)
 
 

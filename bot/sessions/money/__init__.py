@@ -1,1 +1,1 @@
-"""What a turn may spend: prices, budgets, the limits over many turns, and the word that it is nearly gone."""
+"""The money of turns: prices, budgets, limits over many turns, and the warning before they run out."""

@@ -1,4 +1,4 @@
-"""Knows what a token costs and what a request may cost at most; a model without a price is refused. Pure."""
+"""Knows the cost of a token and the most that a request can cost; refuses a model without a price. Pure."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ MILLION = 1_000_000
 WEB_SEARCH_USD = 0.01
 IN_THE_US = 1.1
 """Factor for requests that the provider promises to serve inside the US."""
+OVERHEAD_TOKENS = 1_000
+"""More than the provider itself adds to a request, such as how to call tools."""
+WINDOW_TOKENS = 1_000_000
+"""More than any model takes in or gives out for one request."""
+BYTES_PER_TOKEN = 3
+"""Rather few: words of code and English have about four. Digits, rare scripts and noise have fewer, down to one."""
+IMAGE_TOKENS = 5_000
+"""More than the largest image costs, whatever its size in bytes."""
+SEARCH_TOKENS = 20_000
+"""More than the results of one search of the provider's, which each further search reads again."""
 
 
 class UnknownPrice(UserError):
@@ -56,7 +66,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Consumption:
-    """What one request used, with what the bill tells apart and the tokens do not."""
+    """The use of one request, in the detail of the bill."""
 
     usage: TokenUsage = field(default_factory=TokenUsage)
     cache_write_long: int = 0
@@ -96,7 +106,7 @@ _VARIANT = re.compile(r"(?:-\d{8})?(?:\[1m\])?\Z")
 
 
 def canonical(model: str) -> str:
-    """The id without what does not change the model: an alias, a release date, the long-context mark."""
+    """Resolve an alias, and drop a release date and the long-context mark, which do not change the model."""
     name = model.strip().lower()
     return _ALIASES.get(name, _VARIANT.sub("", name, count=1))
 
@@ -105,13 +115,13 @@ class Prices:
     """The table with the operator's own prices over it."""
 
     def __init__(self, overrides: Mapping[str, Mapping[str, float]] | None = None) -> None:
-        """An override gives `input` and `output` in dollars for a million tokens; `cache_read`, `cache_write` and
+        """An override has `input` and `output` in dollars for a million tokens. `cache_read`, `cache_write` and
         `cache_write_long` follow from `input` unless they are given."""
         given = {canonical(model): _override(model, values) for model, values in (overrides or {}).items()}
         self._table = {**_TABLE, **given}
 
     def of(self, model: str) -> Price:
-        """Raises UnknownPrice: a request that cannot be counted is not forwarded."""
+        """Raise UnknownPrice for an unknown model: the gateway forwards only requests that it can count."""
         price = self._table.get(canonical(model))
         if price is None:
             raise UnknownPrice(model)
@@ -119,7 +129,7 @@ class Prices:
 
 
 def cost(price: Price, used: Consumption) -> float:
-    """US dollars at list price."""
+    """Return the list price in US dollars."""
     rates, usage = price.rates_for(used.prompt_tokens), used.usage
     long_writes = min(max(used.cache_write_long, 0), usage.cache_write_tokens)
     tokens = (
@@ -147,20 +157,8 @@ def _override(model: str, values: Mapping[str, float]) -> Price:
     return Price(replace(base, **{name: float(value) for name, value in values.items()}))
 
 
-OVERHEAD_TOKENS = 1_000
-"""More than what the provider itself puts beside a request, such as how tools are called."""
-WINDOW_TOKENS = 1_000_000
-"""More than any model takes in or gives out for one request."""
-BYTES_PER_TOKEN = 3
-"""Rather few: words of code and English have about four. Digits, rare scripts and noise have fewer, down to one."""
-IMAGE_TOKENS = 5_000
-"""More than the largest image costs, whatever its size in bytes."""
-SEARCH_TOKENS = 20_000
-"""More than the results of one search of the provider's; what was found before is read again at each further one."""
-
-
 class CacheUse(StrEnum):
-    """What the request may write to the prompt cache: it decides the dearest price of an input token."""
+    """The longest cache write that a request may make: it decides the dearest price of an input token."""
 
     NONE = "none"
     SHORT = "short"
@@ -169,7 +167,7 @@ class CacheUse(StrEnum):
 
 @dataclass(frozen=True)
 class Sizes:
-    """What can be told of a request before it is made."""
+    """The facts about a request that are known before it is made."""
 
     text_bytes: int
     images: int
@@ -179,12 +177,12 @@ class Sizes:
     """How often the provider may search the web for it, at most."""
     in_the_us: bool = False
     is_opaque: bool = False
-    """It holds something whose size tells nothing of what is in it: a PDF."""
+    """It holds something, such as a PDF, whose size says nothing about its tokens."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a request costs at most; `usd` is what is reserved before it is forwarded."""
+    """The most that a request can cost; the gateway reserves `usd` before it forwards it."""
 
     input_tokens: int
     output_tokens: int
@@ -201,7 +199,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Ledger:
-    """One limit: what is spent for sure, what requests under way may still cost, and how much is allowed."""
+    """One limit, with the money spent for sure and the most that requests under way may still cost."""
 
     spent_usd: float
     reserved_usd: float
@@ -209,7 +207,7 @@ class Ledger:
 
 
 class BudgetDecision(StrEnum):
-    """ADMIT: make the request. WAIT: it depends on requests under way. EXHAUSTED: the money is gone."""
+    """ADMIT: make the request. WAIT: it depends on requests under way. EXHAUSTED: no money is left."""
 
     ADMIT = "admit"
     WAIT = "wait"
@@ -217,22 +215,16 @@ class BudgetDecision(StrEnum):
 
 
 def estimate(sizes: Sizes, price: Price) -> Estimate:
-    """As if every byte were a token, every input token of the dearest kind that the request can have, and the answer as
-    long as it may be: an agent that wants to spend more than there is chooses its text for it, and what is thought is
-    seen, if at all, when it is paid."""
-    once = WINDOW_TOKENS if sizes.is_opaque else min(_read(sizes), WINDOW_TOKENS)
-    tokens = searched(once, sizes.searches)
+    """Assume the worst: every byte a token of the dearest kind, and the longest answer.
+
+    A greedy agent chooses its text to cost the most, and its thinking shows, if at all, only on the bill."""
+    read = max(sizes.text_bytes, 0) + max(sizes.images, 0) * IMAGE_TOKENS + OVERHEAD_TOKENS
+    tokens = searched(WINDOW_TOKENS if sizes.is_opaque else min(read, WINDOW_TOKENS), sizes.searches)
     produced = min(max(sizes.max_tokens, 0), WINDOW_TOKENS)
-    rates = price.rates_for(tokens)
-    each = (IN_THE_US if sizes.in_the_us else 1.0) / MILLION
-    dearest = _dearest(rates, sizes.cache) * each
-    reading = tokens * dearest + sizes.searches * WEB_SEARCH_USD
+    rates, each = price.rates_for(tokens), (IN_THE_US if sizes.in_the_us else 1.0) / MILLION
+    reading = tokens * (_dearest(rates, sizes.cache) * each) + sizes.searches * WEB_SEARCH_USD
     writing = produced * rates.output * each
     return Estimate(tokens, produced, reading, writing, sizes.searches, sizes.in_the_us, sizes.cache)
-
-
-def _read(sizes: Sizes) -> int:
-    return max(sizes.text_bytes, 0) + max(sizes.images, 0) * IMAGE_TOKENS + OVERHEAD_TOKENS
 
 
 def _dearest(rates: Rates, cache: CacheUse) -> float:
@@ -245,14 +237,14 @@ def _dearest(rates: Rates, cache: CacheUse) -> float:
 
 
 def searched(tokens: int, searches: int) -> int:
-    """The provider asks its model anew after each search: all that was read before is read, and paid, again."""
+    """Count the input again for each search: the provider then asks its model again, with everything read before."""
     return tokens * (searches + 1) + SEARCH_TOKENS * searches * (searches + 1) // 2
 
 
 def decide(ledgers: Iterable[Ledger]) -> BudgetDecision:
-    """The strictest word of all limits.
+    """Take the strictest decision of all limits.
 
-    A request is made while something is left, so what is spent passes a limit by one reserve at most.
+    A request is made while any money is left, so the spending passes a limit by one reserve at most.
     """
     worst = BudgetDecision.ADMIT
     for ledger in ledgers:
@@ -264,6 +256,6 @@ def decide(ledgers: Iterable[Ledger]) -> BudgetDecision:
 
 
 def left(ledgers: Iterable[Ledger]) -> float:
-    """What all limits leave beside what is spent; may be negative. What others have reserved they need not spend: a
-    request that was admitted ends where the money is gone for sure."""
+    """Return the money that all limits leave; may be negative. Reserved money counts as left: an admitted request
+    ends only when the money is gone for sure."""
     return min((one.limit_usd - one.spent_usd for one in ledgers), default=0.0)

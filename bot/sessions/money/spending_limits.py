@@ -1,4 +1,4 @@
-"""Knows the limits over many turns, whether the money of a turn is gone, and tells the agent when it nearly is."""
+"""Knows the limits over many turns and whether a turn's money is gone; warns the agent when it nearly is."""
 
 from __future__ import annotations
 
@@ -25,6 +25,18 @@ from bot.words import endings, on_money
 from sandbox.execution import ExecutionEnvironment
 
 WHOSE = {Payer.INSTALLATION: "this installation", Payer.REPO: "this repository", Payer.USER: "you"}
+WRAP_UP_SHARE = 0.8
+LOOK_SECONDS = 1.0
+MARKS = (30, 50)
+"""Minutes into the work."""
+TIME_NOTE = "A note from Forgehand, which runs you: {gone} of the {all} minutes of this turn are gone."
+MESSAGE_ID = "wrap-up"
+"""Always the same, so that the agent hears it once, however often we restart."""
+WRAP_UP_WORDS = (
+    "A note from Forgehand, which runs you: {gone} of this turn is used up, and at its end you are stopped at once. "
+    "Wrap up now: bring what you have into a state that can stand by itself, begin nothing new, and end with your "
+    "summary, in which you say what is left to do."
+)
 
 
 class Period(StrEnum):
@@ -52,7 +64,7 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Ceilings:
-    """All that the operator has set, and an account has narrowed; 0: no limit."""
+    """The operator's limits, which an account can narrow; 0: no limit."""
 
     day_usd: float
     month_usd: float
@@ -75,12 +87,12 @@ class Ceilings:
         )
 
     def narrowed(self, own: Choices) -> Self:
-        """Narrows by what the account has set: the same limits in the same order, none of them higher."""
+        """Narrow by the account's choices: the same limits in the same order, none of them higher."""
         narrow = account_settings.narrowed(Limits(day_budget_usd=self.day_usd, month_budget_usd=self.month_usd), own)
         return replace(self, day_usd=narrow.day_budget_usd, month_usd=narrow.month_budget_usd)
 
     def of_session(self, account: BudgetAccount) -> Ledger | None:
-        """None where sessions have no limit."""
+        """Return a session's ledger; None if sessions have no limit."""
         if self.session is None:
             return None
         found = funds.of(account, self.session)
@@ -101,7 +113,7 @@ class Ceilings:
         return tuple(one.window(now) for one in self.all())
 
     def ledgers(self, spent: Sequence[ModelCost | None]) -> list[tuple[Ceiling, Ledger]]:
-        """`spent` is what the `windows` hold."""
+        """Pair each limit with its ledger; `spent` belongs to `windows`."""
         pairs = zip(self.all(), spent, strict=True)
         return [(one, Ledger(cost.counted_usd, cost.reserved_usd, one.usd)) for one, cost in pairs if cost is not None]
 
@@ -115,7 +127,7 @@ async def ledgers(store: Store, ceilings: Ceilings, payers: Payers, now: float) 
 
 
 async def reached_ceiling(store: Store, ceilings: Ceilings, payers: Payers, now: float) -> Ceiling | None:
-    """The first limit that leaves nothing for another request; what is under way counts only once it is settled."""
+    """Find the first limit without money for another request; requests under way do not count yet."""
     for ceiling, ledger in await ledgers(store, ceilings, payers, now):
         if budget.decide([ledger]) is BudgetDecision.EXHAUSTED:
             return ceiling
@@ -124,7 +136,7 @@ async def reached_ceiling(store: Store, ceilings: Ceilings, payers: Payers, now:
 
 @dataclass(frozen=True)
 class Exhaustion:
-    """Which limit it was, for the turn's row and for people."""
+    """Names the reached limit, for the turn's row and for people."""
 
     error: str
     sentence: str
@@ -135,7 +147,7 @@ def payers(turn: Turn) -> Payers:
 
 
 async def exhaustion_of(services: Services, turn: Turn, *, refused: bool) -> Exhaustion | None:
-    """`refused`: the agent was told that there is no credit. Then what others have under way counts as spent too."""
+    """Find the limit that ends the turn. `refused`: the gateway has said no, so reserves of others count as spent."""
     own = await spend.turn_cost(services.store, turn.key)
     if turn.budget_usd and own.counted_usd >= turn.budget_usd:
         return Exhaustion(BUDGET, endings.over_budget(turn.budget_usd))
@@ -149,13 +161,13 @@ async def exhaustion_of(services: Services, turn: Turn, *, refused: bool) -> Exh
 
 
 async def by_the_agents_count(services: Services, turn: Turn) -> Exhaustion:
-    """Its program ended itself by its own estimate, which is all there is when nothing is metered."""
+    """Word the end of a program by its own estimate, which is all that we have if nothing is metered."""
     limit = turn.budget_usd or (await funds_of_session(services, turn.key.session)).limit_usd
     return Exhaustion(BUDGET, endings.over_budget(limit))
 
 
 async def before_the_start(services: Services, turn: Turn) -> Exhaustion | None:
-    """Asks again for a turn that has waited: what it was admitted with may be spent by now."""
+    """Ask again for a turn that has waited: its money may be spent by now."""
     if spent := _session_spent(await funds_of_session(services, turn.key.session)):
         return spent
     ceiling = await reached_ceiling(services.store, await _ceilings_of(services, turn), payers(turn), services.clock())
@@ -163,9 +175,12 @@ async def before_the_start(services: Services, turn: Turn) -> Exhaustion | None:
 
 
 async def share_spent(services: Services, turn: Turn) -> float:
-    """Returns, from 0 to 1, what is spent of what the turn can spend: its own budget, or what the others leave."""
+    """Return the spent share, from 0 to 1, of all that the turn can spend under every limit."""
     own = (await spend.turn_cost(services.store, turn.key)).counted_usd
-    most = own + max(await _left(services, turn, own), 0.0)
+    left = [ledger.limit_usd - ledger.spent_usd for _, ledger in await _ledgers_of(services, turn)]
+    if turn.budget_usd:
+        left.append(turn.budget_usd - own)
+    most = own + max(min([(await funds_of_session(services, turn.key.session)).left_usd, *left]), 0.0)
     return min(own / most, 1.0) if most > 0 else 0.0
 
 
@@ -179,20 +194,14 @@ def is_metered(services: Services) -> bool:
 
 
 async def for_the_agent(services: Services, turn: Turn) -> float | None:
-    """What its program may spend by its own estimate, of which it keeps the agent told. Where the gateway meters it is
-    the turn's own budget alone: what the session has left must not end a run for which somebody adds money, and what
-    it may be raised to is not the agent's to plan with."""
+    """Return the limit for the agent's program, by its own estimate, which it reports to the agent.
+
+    If the gateway meters, this is the turn's budget alone. The session's rest must not end a run for which somebody
+    adds money, and the agent must not plan with money that somebody may add."""
     if is_metered(services):
         return turn.budget_usd or None
     session = await funds_of_session(services, turn.key.session)
     return min(turn.budget_usd or float("inf"), session.left_usd)
-
-
-async def _left(services: Services, turn: Turn, own: float) -> float:
-    left = [ledger.limit_usd - ledger.spent_usd for _, ledger in await _ledgers_of(services, turn)]
-    if turn.budget_usd:
-        left.append(turn.budget_usd - own)
-    return min([(await funds_of_session(services, turn.key.session)).left_usd, *left])
 
 
 def _session_spent(found: Funds) -> Exhaustion | None:
@@ -209,62 +218,37 @@ async def _ceilings_of(services: Services, turn: Turn) -> Ceilings:
     return await ceilings_of(services.store, services.settings.limits, turn.installation_id)
 
 
-WRAP_UP_SHARE = 0.8
-LOOK_SECONDS = 1.0
-MARKS = (30, 50)
-"""Minutes into the work."""
-TIME_NOTE = "A note from Forgehand, which runs you: {gone} of the {all} minutes of this turn are gone."
-MESSAGE_ID = "wrap-up"
-"""Always the same, so that the agent is told once however often we are started anew."""
-WRAP_UP_WORDS = (
-    "A note from Forgehand, which runs you: {gone} of this turn is used up, and at its end you are stopped at once. "
-    "Wrap up now: bring what you have into a state that can stand by itself, begin nothing new, and end with your "
-    "summary, in which you say what is left to do."
-)
-
-
 async def remind(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Looks beside the run, until the agent was told."""
+    """Look beside the run, until the agent has the note."""
     while True:
-        if await _is_told(services, turn, environment):
+        now = await sessions.turn(services.store, turn.key)
+        time = _seconds_gone(services, now) / now.timeout_seconds if now.timeout_seconds > 0 else 0.0
+        words = wrap_up_note(await share_spent(services, now), time)
+        if words is not None and await environment.steer(turn.key.n, MESSAGE_ID, words):
             return
         await asyncio.sleep(LOOK_SECONDS)
 
 
 async def tell_time(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Tells how late it is, now and then: nothing else tells an agent."""
+    """Tell the time now and then: an agent has no other clock."""
     for minutes in (one for one in MARKS if one * 60 < turn.timeout_seconds):
-        while await _minutes_gone(services, turn) < minutes:  # noqa: ASYNC110 - it is the store that knows
+        while True:
+            if _seconds_gone(services, await sessions.turn(services.store, turn.key)) >= minutes * 60:
+                break
             await asyncio.sleep(LOOK_SECONDS)
         words = TIME_NOTE.format(gone=minutes, all=f"{turn.timeout_seconds / 60:g}")
         await environment.steer(turn.key.n, f"time-{minutes}", words)
 
 
-async def _minutes_gone(services: Services, turn: Turn) -> float:
-    now = await sessions.turn(services.store, turn.key)
-    return 0.0 if now.work_started_at is None else (services.clock() - now.work_started_at) / 60
-
-
-async def _is_told(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
-    now = await sessions.turn(services.store, turn.key)
-    words = wrap_up_note(await share_spent(services, now), _share_of_time(services, now))
-    return words is not None and await environment.steer(turn.key.n, MESSAGE_ID, words)
+def _seconds_gone(services: Services, turn: Turn) -> float:
+    return 0.0 if turn.work_started_at is None else services.clock() - turn.work_started_at
 
 
 def wrap_up_note(money: float, time: float) -> str | None:
-    """What to say when these shares are gone. Past the end there is nothing to say: a word more would cost a request
-    that is refused, and so turn an answer that has just come into a failure."""
+    """Word the note when these shares are gone. Past the end, a word more would cost a request that is refused, and
+    so turn an answer that has just come into a failure."""
     if money >= 1 or time >= 1:
         return None
-    gone = [
-        f"{WRAP_UP_SHARE:.0%} of the {name}"
-        for name, share in (("money", money), ("time", time))
-        if share >= WRAP_UP_SHARE
-    ]
+    shares = (("money", money), ("time", time))
+    gone = [f"{WRAP_UP_SHARE:.0%} of the {name}" for name, share in shares if share >= WRAP_UP_SHARE]
     return WRAP_UP_WORDS.format(gone=" and ".join(gone)) if gone else None
-
-
-def _share_of_time(services: Services, turn: Turn) -> float:
-    if turn.work_started_at is None or turn.timeout_seconds <= 0:
-        return 0.0
-    return (services.clock() - turn.work_started_at) / turn.timeout_seconds

@@ -28,10 +28,8 @@ DEEPER = 2000
 
 async def dress(work: TurnWork, number: int) -> str:
     """Set labels and reviewers, and return a note on missing labels, which GitHub would create. Safe to repeat."""
-    config, reads = (
-        repo_config.load(work.turn.config).pull,
-        work.services.github.installation(work.session.installation_id),
-    )
+    config = repo_config.load(work.turn.config).pull
+    reads = work.services.github.installation(work.session.installation_id)
     thread = replace(work.session.thread, number=number, is_pull=True)
     missing: list[str] = []
     with contextlib.suppress(GitHubRefused):  # the person is no collaborator, or labels may not be set: do without

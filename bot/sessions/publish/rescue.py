@@ -124,10 +124,8 @@ async def _brought_home(
     await agent_memory.keep_transcript(services, session.agent_session_id, environment)
     if turn.traits.reads:
         return None
-    collected, checkpoint = (
-        await environment.collect(turn.key.n, turn.base_sha, beside=True),
-        checkpoint_bundle(services, turn),
-    )
+    collected = await environment.collect(turn.key.n, turn.base_sha, beside=True)
+    checkpoint = checkpoint_bundle(services, turn)
     note = checkpoint.with_suffix(".met")
     if not collected.changed:
         checkpoint.unlink(missing_ok=True)
@@ -150,10 +148,6 @@ async def _let_in(services: Services, turn: Turn, arrived: Path) -> None:
         await asyncio.to_thread(arrived.unlink)
         raise
     await asyncio.to_thread(arrived.replace, checkpoint_bundle(services, turn))
-
-
-def rescue_until(services: Services) -> float:
-    return services.clock() + services.settings.limits.rescue_days * DAY
 
 
 async def expire_rescues(services: Services) -> None:
@@ -183,7 +177,8 @@ async def rescue(work: TurnWork, end: End) -> Move:
     except GitHubRefused as error:
         await follow_move(work.services, work.turn, error)
         return await keep_on_host(work, end)
-    columns = {"rescue_ref": ref, "rescue_until": rescue_until(work.services), "commit_sha": work.commit}
+    until = work.services.clock() + work.services.settings.limits.rescue_days * DAY
+    columns = {"rescue_ref": ref, "rescue_until": until, "commit_sha": work.commit}
     return End(end.outcome, end.detail, columns)
 
 

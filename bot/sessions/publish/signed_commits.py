@@ -68,8 +68,7 @@ async def _committed(work: TurnWork, branch: str, purpose: TokenPurpose, facts: 
 
 def _branch_mark(work: TurnWork, branch: str) -> str:
     """Name the mark of a branch that we have made and that is still empty: another's would look the same."""
-    name = hashlib.sha256(branch.encode()).hexdigest()[:8]
-    return f"refs/forgehand/signing/{work.turn.key.session}-{work.turn.key.n}-{name}"
+    return f"{_temporary(work)}-{hashlib.sha256(branch.encode()).hexdigest()[:8]}"
 
 
 async def _drop_ref(work: TurnWork, ref: str) -> None:

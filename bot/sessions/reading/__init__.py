@@ -1,8 +1,9 @@
-"""Gathers what the agent may read of a thread and its repository, and what it is told beside that."""
+"""Gathers the agent's reading from a thread and its repository, and its instructions."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,10 +30,9 @@ from bot.github import reviews
 from bot.github.client import InstallationClient
 from bot.github.types import Comment, Issue
 from bot.kinds.parts import AgentReading, OnFork, Places
-from bot.models import Person, Repo, Spot, Thread
+from bot.models import Repo, Spot, Thread
 from bot.repo_config import RepoConfig
 from bot.sessions.reading import briefing
-from bot.sessions.reading.briefing import Album
 from bot.sessions.services import Services
 from bot.sessions.starting_point import Start, compared
 from bot.store import sessions
@@ -40,11 +40,15 @@ from bot.store.sessions import Turn
 from bot.text.visible import visible
 
 MOST_AUTHORS = 30
-"""Beyond these, nobody is asked about any more: their words are data."""
+"""We ask about so many; the words of others are data."""
+MOST_COMMENTS = 200
+HANDED_IN_SECONDS = 10.0
+_KINDS = {"comment": "comment", "review": "review"}
+MAX_DIFF_BYTES = 900_000
 
 
 async def may_write(reads: InstallationClient, repo: Repo, login: str, user_id: int) -> bool:
-    """Now, by GitHub's word; a person, a repository or an installation that is gone: no, as far as we know."""
+    """Ask GitHub now. A person, a repository or an installation that is gone means no."""
     try:
         answered_id, permission = await reads.permission(repo, login)
     except GitHubRefused:
@@ -53,7 +57,7 @@ async def may_write(reads: InstallationClient, repo: Repo, login: str, user_id: 
 
 
 class Trust:
-    """Who may write in one repository."""
+    """Knows who may write in one repository."""
 
     def __init__(self, reads: InstallationClient, repo: Repo) -> None:
         self._reads = reads
@@ -61,53 +65,45 @@ class Trust:
         self._known: dict[int, bool] = {}
 
     async def of(self, text: Issue | Comment) -> bool:
-        """Trusts what its author wrote by hand: an App that writes in somebody's name may pass on anybody's words."""
+        """Trust only words written by hand: an App that writes in a person's name may pass on anybody's words."""
         person = text.author
         if not person.is_human or text.via_app:
             return False
         if person.id not in self._known:
-            self._known[person.id] = len(self._known) < MOST_AUTHORS and await self._ask(person)
+            may = False
+            with contextlib.suppress(NotFound):
+                if len(self._known) < MOST_AUTHORS:
+                    answered_id, permission = await self._reads.permission(self._repo, person.login)
+                    may = answered_id == person.id and permission.may_write
+            self._known[person.id] = may
         return self._known[person.id]
-
-    async def _ask(self, person: Person) -> bool:
-        try:
-            answered_id, permission = await self._reads.permission(self._repo, person.login)
-        except NotFound:
-            return False
-        return answered_id == person.id and permission.may_write
-
-
-MOST_COMMENTS = 200
-HANDED_IN_SECONDS = 10.0
-_KINDS = {"comment": "comment", "review": "review"}
-MAX_DIFF_BYTES = 900_000
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What only some kinds of turns read. Nothing in it is anybody's instruction."""
+    """Data that only some kinds of turns read. It never holds an instruction."""
 
     logs: tuple[Log, ...] = ()
     said: tuple[tuple[str, str], ...] = ()
-    """Each with its name."""
+    """Texts with their names."""
     missing: tuple[str, ...] = ()
-    """What could not be had, is cut or left alone, in words."""
+    """Sentences about everything that is missing, cut or left alone."""
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """All that the agent is given, ready to be stored."""
+    """The agent's whole reading, ready for the store."""
 
     reading: AgentReading
     files: Mapping[str, bytes]
     untrusted: bool
-    """Words are in it of somebody who may not write here, or of nobody knows whom."""
+    """It has words of people who may not write here, or of an unknown author."""
     discussions: tuple[Spot, ...]
 
 
 @dataclass(frozen=True)
 class _Conversation:
-    """The thread as it stands, each text with whether it may be followed."""
+    """The thread as it is; each text knows whether we trust it."""
 
     issue: Issue
     opening: ThreadText
@@ -120,7 +116,7 @@ class _Conversation:
 async def gather(
     services: Services, turn: Turn, config: RepoConfig, place: tuple[str, Start], beside: Evidence
 ) -> Gathered:
-    """`place`: the base branch, and where the work begins."""
+    """`place` is the base branch and the start of the work."""
     base, start = place
     thread = (await sessions.session(services.store, turn.key.session)).thread
     found = await _conversation(services, turn, thread)
@@ -128,34 +124,21 @@ async def gather(
     change, diff = await _change(services, turn, thread, base, start) if found.issue.is_pull else (None, None)
     album = await briefing.gather(services.github.attachments, _with_pictures(found))
     ignored = ignored_rules(change.paths) if change else ()
-    instructions, cut = rule_instructions(
-        turn.traits.told(fork=turn.part(OnFork).fork is not None), book, config.instructions
-    )
-    missing = [*album.notes, *cut, *_of_the_pull(ignored, base), *beside.missing]
-    extras = [*_hunks(found.asked_at), *found.own_words, *beside.said, *await briefing.own_findings(services, turn)]
+    told = turn.traits.told(fork=turn.part(OnFork).fork is not None)
+    instructions, cut = rule_instructions(told, book, config.instructions)
+    missing = [*album.notes, *cut]
+    if ignored:
+        rest = f" and {len(ignored) - MOST_NAMED} more" if len(ignored) > MOST_NAMED else ""
+        named = ", ".join(map(rule_names, ignored[:MOST_NAMED])) + rest
+        missing.append(f"what the pull request itself says to agents and tools ({named}): that of {base} counts")
+    missing += beside.missing
+    # The words in a discussion mean the lines of its hunk.
+    hunks = [(f"{discussion_name(at)}: {prompt.where(spot)}", spot.hunk) for at, spot in enumerate(found.asked_at, 1)]
+    extras = [*hunks, *found.own_words, *beside.said, *await briefing.own_findings(services, turn)]
     if turn.traits.judges and change and diff:
         diff, more = await briefing.given(services, turn, change, diff)
         extras += more
-    material = replace(_material(turn, thread, found, config, (diff, album, missing)), extras=extras, logs=beside.logs)
-    composed = await asyncio.to_thread(prompt.compose, material, delimiter=secrets.token_hex(8))
-    notes = (*composed.notes, *await briefing.untold(services, turn, book.unused))
-    return Gathered(
-        AgentReading(composed.text, instructions, notes, tuple(ignored)),
-        files={**album.files, **{name: text.encode("utf-8", "replace") for name, text in composed.files.items()}},
-        untrusted=composed.untrusted,
-        discussions=found.asked_at,
-    )
-
-
-def _material(
-    turn: Turn,
-    thread: Thread,
-    found: _Conversation,
-    config: RepoConfig,
-    beside: tuple[Diff | None, Album, Sequence[str]],
-) -> Material:
-    diff, album, missing = beside
-    return Material(
+    material = Material(
         kind=turn.kind,
         repo=thread.repo.full_name,
         number=turn.number,
@@ -166,11 +149,21 @@ def _material(
         opening=found.opening,
         remarks=[said for _, said in found.remarks],
         diff=diff,
+        extras=extras,
+        logs=beside.logs,
         pictures=album.pictures,
         missing=missing,
         public=not thread.repo.private,
         read_outsiders=config.read_outsiders,
         discussions=[discussion_place(spot) for spot in found.asked_at],
+    )
+    composed = await asyncio.to_thread(prompt.compose, material, delimiter=secrets.token_hex(8))
+    notes = (*composed.notes, *await briefing.untold(services, turn, book.unused))
+    return Gathered(
+        AgentReading(composed.text, instructions, notes, tuple(ignored)),
+        files={**album.files, **{name: text.encode("utf-8", "replace") for name, text in composed.files.items()}},
+        untrusted=composed.untrusted,
+        discussions=found.asked_at,
     )
 
 
@@ -180,12 +173,16 @@ async def _conversation(services: Services, turn: Turn, thread: Thread) -> _Conv
     comments = await reads.comments(thread.repo, turn.number, MOST_COMMENTS)
     trust = Trust(reads, thread.repo)
     if issue.is_pull:
-        comments = sorted(
-            [*comments, *await _reviews(reads, trust, thread, turn.number)], key=lambda one: one.created_at
-        )
+        # Leave out whole reviews of people without trust: nobody can tell whether they were changed since.
+        on_lines = await reviews.on_lines(reads, thread.repo, turn.number)
+        whole = [one for one in await reviews.whole(reads, thread.repo, turn.number) if await trust.of(one)]
+        comments = sorted([*comments, *on_lines, *whole], key=lambda one: one.created_at)
     me = (await services.github.identity()).bot_id
-    asked_at = turn.asked_at or turn.created_at
-    spots = _asked_about(turn, comments)
+    asked_at, review = turn.asked_at or turn.created_at, _review_of(turn)
+    # A command in the words of a review means all places that the review comments on.
+    spots = turn.part(Places).asked or distinct_places(
+        one.spot for one in comments if one.spot and review is not None and one.review_id == review
+    )
     remarks = [
         (comment, _named(await _said(_until(turn, comment, asked_at), comment, trust), comment, spots))
         for comment in comments
@@ -198,24 +195,14 @@ async def _conversation(services: Services, turn: Turn, thread: Thread) -> _Conv
         at=issue.created_at,
         changed_since=turn.thread_sha256 not in (None, standing(issue.title, issue.body)),
     )
-    ours = [one for one in comments if one.author.id == me and _precedes(one, turn, asked_at)]
     asking = (one for one in comments if one.id == turn.source_comment and one.updated_at == one.created_at)
-    return _Conversation(issue, opening, tuple(remarks), next(asking, None), tuple(spots), _own_words(ours, spots))
-
-
-def _own_words(ours: Sequence[Comment], spots: Sequence[Spot]) -> tuple[tuple[str, str], ...]:
-    """A finding of a review that is answered "fix this", say."""
     numbers = {spot.comment_id: number for number, spot in enumerate(spots, 1)}
-    named = [(numbers[one.spot.comment_id], one.body) for one in ours if one.spot and one.spot.comment_id in numbers]
-    return tuple((f"{discussion_name(number)}: what you said there", visible(body)) for number, body in named)
-
-
-def _asked_about(turn: Turn, comments: Sequence[Comment]) -> list[Spot]:
-    """The place where the command stands; of one in the words of a review, all places that the review comments on."""
-    if asked := turn.part(Places).asked:
-        return list(asked)
-    review = _review_of(turn)
-    return distinct_places(one.spot for one in comments if one.spot and review is not None and one.review_id == review)
+    own_words = tuple(  # such as a finding of a review, answered with "fix this"
+        (f"{discussion_name(numbers[one.spot.comment_id])}: what you said there", visible(one.body))
+        for one in comments
+        if one.author.id == me and one.spot and one.spot.comment_id in numbers and _precedes(one, turn, asked_at)
+    )
+    return _Conversation(issue, opening, tuple(remarks), next(asking, None), tuple(spots), own_words)
 
 
 def _review_of(turn: Turn) -> int | None:
@@ -224,35 +211,22 @@ def _review_of(turn: Turn) -> int | None:
 
 
 def _until(turn: Turn, comment: Comment, asked_at: float) -> float:
-    """A review's own comments are handed in with it, which GitHub may count as a change."""
+    """Allow more time for a review's own comments: GitHub may count their submission as a change."""
     own = comment.review_id is not None and comment.review_id == _review_of(turn)
     return asked_at + HANDED_IN_SECONDS if own else asked_at
 
 
 def _named(said: ThreadText, comment: Comment, spots: Sequence[Spot]) -> ThreadText:
-    if comment.spot is None:
-        return said
     ids = [spot.comment_id for spot in spots]
-    if comment.spot.comment_id not in ids:
+    if comment.spot is None or comment.spot.comment_id not in ids:
         return said
     return replace(said, kind=f"{discussion_name(ids.index(comment.spot.comment_id) + 1)}: {said.kind}")
 
 
-async def _reviews(reads: InstallationClient, trust: Trust, thread: Thread, number: int) -> list[Comment]:
-    """Leaves out whole reviews of people who are not trusted: nobody can tell whether they were changed since."""
-    found = await reviews.on_lines(reads, thread.repo, number)
-    return found + [one for one in await reviews.whole(reads, thread.repo, number) if await trust.of(one)]
-
-
-def _hunks(spots: Sequence[Spot]) -> list[tuple[str, str]]:
-    """The places in the diff where it was asked: the words there mean these lines."""
-    return [(f"{discussion_name(number)}: {prompt.where(spot)}", spot.hunk) for number, spot in enumerate(spots, 1)]
-
-
 def _precedes(comment: Comment, turn: Turn, asked_at: float) -> bool:
-    """Written before the command: what comes after it is said to the agent while it works, or is the next turn.
+    """Tell whether a comment came before the command: later ones reach the running agent or make the next turn.
 
-    GitHub tells whole seconds only; within one, the numbers of texts of the same kind tell the order."""
+    GitHub gives whole seconds only; within one, the numbers of texts of the same kind give the order."""
     kind, number = turn.source.partition(":")[0], turn.source.rpartition(":")[2]
     if kind == _KINDS.get(comment.kind, "review_comment") and number.isdigit() and comment.id >= int(number):
         return False
@@ -266,13 +240,13 @@ async def _said(asked_at: float, comment: Comment, trust: Trust) -> ThreadText:
         trusted=await trust.of(comment),
         body=comment.body,
         at=comment.created_at,
-        changed_since=edited and _epoch(comment.updated_at) >= asked_at,  # GitHub tells whole seconds
+        changed_since=edited and _epoch(comment.updated_at) >= asked_at,  # GitHub gives whole seconds
         kind=comment.kind,
     )
 
 
 def _with_pictures(found: _Conversation) -> list[tuple[str, str]]:
-    """Texts of trusted people, the request's first; the newest comments before the older ones."""
+    """List the texts of trusted people, the request first, then newer comments before older ones."""
     texts = [("the request", found.request.body_html)] if found.request else []
     if found.opening.trusted and not found.opening.changed_since:
         texts.append((f"the text of the thread by {found.opening.author}", found.issue.body_html))
@@ -285,8 +259,11 @@ def _with_pictures(found: _Conversation) -> list[tuple[str, str]]:
 async def _change(
     services: Services, turn: Turn, thread: Thread, base: str, start: Start
 ) -> tuple[Comparison | None, Diff | None]:
-    """Reads the change from our own copy; from GitHub where that does not reach back far enough."""
-    found = await _compared(services, turn, thread, base, start)
+    """Read the change from our own copy; from GitHub if that does not reach back far enough."""
+    found = None
+    if start.base is not None and start.tip is not None and start.ref is not None:
+        base_at, tip_at = (start.base, f"refs/heads/{base}"), (start.tip, start.ref)
+        found = await compared(services, thread, base_at, tip_at, max_bytes=MAX_DIFF_BYTES)
     if found is not None:
         between = f"{found.parted[:12]} of {base} to {found.head[:12]}"
         text = found.patch.decode("utf-8", "replace")
@@ -297,25 +274,9 @@ async def _change(
     return None, None if shown is None else Diff(shown[:MAX_DIFF_BYTES], "", len(shown) > MAX_DIFF_BYTES)
 
 
-async def _compared(services: Services, turn: Turn, thread: Thread, base: str, start: Start) -> Comparison | None:
-    if start.base is None or start.tip is None or start.ref is None:
-        return None
-    base_ref = f"refs/heads/{base}"
-    return await compared(services, thread, (start.base, base_ref), (start.tip, start.ref), max_bytes=MAX_DIFF_BYTES)
-
-
 def _unread(text: str, found: Comparison) -> tuple[str, ...]:
-    """The last file of what was cut off may be there in part."""
-    whole = {name for part in diffs.parse(text)[:-1] for name in part.names}
+    whole = {name for part in diffs.parse(text)[:-1] for name in part.names}  # the last file may be there in part
     return tuple(path for path in found.paths if path not in whole)
-
-
-def _of_the_pull(ignored: Sequence[str], base: str) -> list[str]:
-    if not ignored:
-        return []
-    named = ", ".join(map(rule_names, ignored[:MOST_NAMED]))
-    more = f" and {len(ignored) - MOST_NAMED} more" if len(ignored) > MOST_NAMED else ""
-    return [f"what the pull request itself says to agents and tools ({named}{more}): that of {base} counts"]
 
 
 def _epoch(at: str) -> float:

@@ -30,6 +30,16 @@ from sandbox.execution import ExecutionEnvironment
 
 MOST_CHECKS = 5
 MOST_OUTPUT = 6_000
+MAX_FILE_BYTES = 1 << 20
+MOST = 10
+MAX_BYTES = 5 << 20
+"""Limit for one image: the model takes no larger ones."""
+MAX_BYTES_IN_ALL = 20 << 20
+SECONDS = 60.0
+_UNUSED = "which Forgehand does not use"
+_SIGNS = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpg"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))
+_IMAGE_MARKS = ("![", "<img", "/user-attachments/")
+"""Every image in a text has one of these."""
 GO_ON = (
     "A note from Forgehand, which runs you: you were at work on the request below when your process was lost, and it "
     "was begun anew just now. The working directory is as you left it or, where its machine was lost too, as it was "
@@ -47,14 +57,13 @@ MEND = (
 
 
 def turn_prompt(turn: Turn) -> str:
-    """At a further beginning, with a word on what has happened."""
+    """Return the agent's prompt; after a restart, it begins with the reason."""
     words = turn.part(AgentReading).context
     assert words is not None
-    if turn.mending is not None:
-        # What it cannot remember it has to be told again.
+    if turn.mending is not None:  # without its memory, the agent needs the request again
         words = mend(turn) if turn.resumed else f"{words}\n\n{mend(turn)}"
-    is_anew = turn.agent_error == MEMORY_REFUSED  # that time it had not begun
-    return GO_ON + words if turn.attempt > (turn.mending or 0) and not is_anew else words
+    had_begun = turn.agent_error != MEMORY_REFUSED
+    return GO_ON + words if turn.attempt > (turn.mending or 0) and had_begun else words
 
 
 def mend(turn: Turn) -> str:
@@ -69,20 +78,19 @@ def mend(turn: Turn) -> str:
 def _failure(one: CheckedCommand) -> str:
     kind = "setup command" if one.setup else "command"
     limit = ", since its time was up" if one.timed_out else ""
-    head = (
-        f"The {kind} `{plain(one.command)[:500]}` ended with exit code {one.exit_code}{limit}. The end of its output:"
-    )
+    head = f"The {kind} `{plain(one.command)[:500]}` ended with exit code {one.exit_code}{limit}."
     printed = plain(one.tail).strip()[-MOST_OUTPUT:] or "(nothing)"
-    return f"{head}\n\n" + "\n".join(f"> {line}" for line in printed.splitlines())
+    return f"{head} The end of its output:\n\n" + "\n".join(f"> {line}" for line in printed.splitlines())
 
 
 async def shelve(services: Services, turn: Turn, files: Mapping[str, bytes]) -> None:
-    """Replaces what an earlier try has left; on disk before the step that made the files counts as done."""
+    """Replace the files of an earlier try. They are on disk before the step that made them counts as done."""
     await asyncio.to_thread(_put, _folder(services, turn), files)
 
 
 async def shelved(services: Services, turn: Turn) -> dict[str, Path]:
-    return await asyncio.to_thread(_found, _folder(services, turn))
+    paths = await asyncio.to_thread(lambda: sorted(_folder(services, turn).glob("*")))
+    return {path.name: path for path in paths}
 
 
 def _folder(services: Services, turn: Turn) -> Path:
@@ -97,14 +105,6 @@ def _put(folder: Path, wanted: Mapping[str, bytes]) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-
-
-def _found(folder: Path) -> dict[str, Path]:
-    return {path.name: path for path in sorted(folder.glob("*"))}
-
-
-MAX_FILE_BYTES = 1 << 20
-_UNUSED = "which Forgehand does not use"
 
 
 async def read_rules(services: Services, repo: RepoId, branch: str, sha: str | None) -> Rulebook:
@@ -123,7 +123,7 @@ async def read_rules(services: Services, repo: RepoId, branch: str, sha: str | N
 
 
 async def untold(services: Services, turn: Turn, unused: Sequence[str]) -> list[str]:
-    """A sentence on what of the repository is not used, for the first turn of a thread that meets it."""
+    """Name the repository's files that we do not use, in the first turn of a thread that meets them."""
     if not unused:
         return []
     earlier = await sessions.turns_of(services.store, turn.key.session)
@@ -138,7 +138,7 @@ async def _text(services: Services, repo: RepoId, sha: str, path: str) -> str | 
 
 
 async def given(services: Services, turn: Turn, change: Comparison, whole: Diff) -> tuple[Diff, list[tuple[str, str]]]:
-    """The diff to look at, and further data with its name."""
+    """Return the diff to review, and more data with its names."""
     extras = []
     if said := await posted_findings.open_findings(services.store, turn.repo_id, turn.number):
         extras.append(("your earlier findings, which are still open", on_reviews.listed(said)))
@@ -156,64 +156,49 @@ async def given(services: Services, turn: Turn, change: Comparison, whole: Diff)
 
 
 async def own_findings(services: Services, turn: Turn) -> list[tuple[str, str]]:
-    """For work and questions on a pull request that was reviewed: "fix your findings" means these."""
+    """List our own open findings for a turn on the reviewed pull request: "fix your findings" means these."""
     session = await sessions.session(services.store, turn.key.session)
     number = turn.number if starting_point.is_on_pull(turn, session) else session.pull_number
     if not turn.traits.reads_findings or number is None:
         return []
     said = await posted_findings.open_findings(services.store, turn.repo_id, number)
-    return (
-        [("your own findings in reviews of the pull request, which are still open", on_reviews.listed(said))]
-        if said
-        else []
-    )
+    name = "your own findings in reviews of the pull request, which are still open"
+    return [(name, on_reviews.listed(said))] if said else []
 
 
 async def last_reviewed(services: Services, turn: Turn) -> str | None:
-    """The commit that the latest review of the pull request was about."""
+    """Return the commit of the latest review of the pull request."""
     turns = await sessions.turns_of(services.store, turn.key.session)
     earlier = [one for one in turns if one.n < turn.n and one.traits.judges and one.number == turn.number]
     return next((one.base_sha for one in reversed(earlier) if one.outcome is Outcome.REVIEWED), None)
 
 
 async def is_repetition(services: Services, turn: Turn, sha: str) -> bool:
-    """Nobody asked for it in words, and this commit was reviewed already."""
+    """Tell whether nobody asked for the review in words, and the commit was reviewed already."""
     return turn.is_for_a_push and await last_reviewed(services, turn) == sha
 
 
 def _of_the_pull(patch: bytes, paths: set[str]) -> str:
-    """Without what came in by merging the base."""
+    """Leave out files that only came in by merging the base."""
     parts = diffs.parse(patch.decode("utf-8", "replace"))
     return "\n".join(part.text for part in parts if paths & set(part.names))
 
 
-MOST = 10
-MAX_BYTES = 5 << 20
-"""Of one: what the model takes."""
-MAX_BYTES_IN_ALL = 20 << 20
-SECONDS = 60.0
-_SIGNS = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpg"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))
-
-
 @dataclass
 class Album:
-    """What was fetched, and a sentence for each kind of what was not."""
+    """The fetched images, and a sentence for each kind of others."""
 
     pictures: list[Picture] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
-def _addresses(texts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    return list(dict.fromkeys((where, url) for where, html in texts for url in images(html)))
-
-
 async def gather(attachments: Attachments, texts: Sequence[tuple[str, str]]) -> Album:
-    """`texts`: whose text it is, and the text as GitHub renders it; those that matter most come first."""
-    found = await asyncio.to_thread(_addresses, texts)
+    """Fetch the images of `texts`: each a name, and a text as GitHub renders it, the most important first."""
+    every = await asyncio.to_thread(lambda: [(where, url) for where, html in texts for url in images(html)])
+    found = list(dict.fromkeys(every))
     own = [(where, url) for where, url in found if attachments.is_own(url)]
-    album = Album()
-    lost = 0
+    album, lost = Album(), 0
     try:
         async with asyncio.timeout(SECONDS):
             for where, url in own[:MOST]:
@@ -227,7 +212,7 @@ async def gather(attachments: Attachments, texts: Sequence[tuple[str, str]]) -> 
 
 
 def extension(data: bytes) -> str | None:
-    """Goes by the content and not by the name; None for all that the model does not take."""
+    """Decide by the content, not by the name; None for a type that the model does not take."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "webp"
     return next((name for sign, name in _SIGNS if data.startswith(sign)), None)
@@ -239,13 +224,11 @@ async def _take(album: Album, attachments: Attachments, where: str, url: str) ->
         data = await attachments.fetch(url, min(MAX_BYTES, room))
     except BotError:
         return False
-    kind = extension(data)
-    if kind is None:
-        return False
-    name = f"image-{len(album.pictures) + 1}.{kind}"
-    album.files[name] = data
-    album.pictures.append(Picture(name, where))
-    return True
+    if (kind := extension(data)) is not None:
+        name = f"image-{len(album.pictures) + 1}.{kind}"
+        album.files[name] = data
+        album.pictures.append(Picture(name, where))
+    return kind is not None
 
 
 def _tell(album: Album, count: int, why: str) -> None:
@@ -255,14 +238,10 @@ def _tell(album: Album, count: int, why: str) -> None:
         album.notes.append(f"{count} images {why.format(are='are', lie='lie')}")
 
 
-_IMAGE_MARKS = ("![", "<img", "/user-attachments/")
-"""Without one of these there is no image to be asked for."""
-
-
 async def with_enclosures(
     services: Services, turn: Turn, message: StoredMessage, environment: ExecutionEnvironment, words: str
 ) -> str:
-    """The words with the paths of their images; unchanged where there are none."""
+    """Add the paths of its images to a message."""
     album = Album()
     if (html := await _as_shown(services, message)) is not None:
         album = await gather(services.github.attachments, [(f"words of {message.author}", html)])
@@ -272,12 +251,12 @@ async def with_enclosures(
 
 
 async def _as_shown(services: Services, message: StoredMessage) -> str | None:
-    """Takes the comment as GitHub renders it, where that is still what was said; not words in a diff."""
+    """Return the comment as GitHub renders it, if nobody has edited it; None for words in a diff."""
     new = message.request
     if new.source_comment is None or new.spot is not None or not any(sign in message.text for sign in _IMAGE_MARKS):
         return None
     try:
         found = await services.github.installation(new.thread.installation).comment(new.thread.repo, new.source_comment)
-    except GitHubRefused:  # deleted meanwhile: its words are heard, its images are gone
+    except GitHubRefused:  # deleted meanwhile: the agent gets its words without the images
         return None
     return found.body_html if found.updated_at == found.created_at else None

@@ -1,8 +1,9 @@
-"""How the checks of a pull request's head stand: under way, red by what it changes, or red on its base too."""
+"""Sorts the checks of a pull request's head: under way, red because of its changes, or red on its base too."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import contextlib
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from bot.errors import GitHubRefused
@@ -17,14 +18,14 @@ from bot.models import Repo, Thread
 class HeadChecks:
     under_way: tuple[CiResult, ...]
     red: tuple[CiResult, ...]
-    """By what the pull request changes."""
+    """Red because of the pull request's changes."""
     inherited: tuple[CiResult, ...]
-    """Red where it comes from, or where it goes to, as well."""
+    """Red also where it comes from, or on its base."""
     undecided: tuple[CiResult, ...] = ()
-    """Ended, and neither passed nor failed: cancelled, say, or waiting for somebody."""
+    """Ended without passing or failing, such as cancelled ones or those that wait for a person."""
     has_any: bool = True
     without_statuses: bool = False
-    """The App may not read commit statuses: what CI systems report by them is not known."""
+    """The App may not read commit statuses, by which some CI systems report."""
 
 
 async def at_head(github: GitHubApp, thread: Thread, pull: Pull, sha: str) -> HeadChecks:
@@ -45,7 +46,7 @@ async def at_head(github: GitHubApp, thread: Thread, pull: Pull, sha: str) -> He
 
 
 async def _statuses(at: InstallationClient, repo: Repo, sha: str) -> list[CiResult] | None:
-    """None where the App may not read them, which is no reason to do without the checks."""
+    """Read the commit statuses; None if the App may not."""
     try:
         return await checks.statuses(at, repo, sha)
     except GitHubRefused:
@@ -55,7 +56,7 @@ async def _statuses(at: InstallationClient, repo: Repo, sha: str) -> list[CiResu
 async def _inherited(
     at: InstallationClient, repo: Repo, pull: Pull, sha: str, failed: Sequence[CiResult]
 ) -> Collection[CiResult]:
-    """Finds those that are red at the head of the base branch too, or where the pull request parted from it."""
+    """Find those that are red at the head of the base branch too, or where the pull request parted from it."""
     places = {await at.branch_sha(repo, pull.base_branch), await checks.merge_base(at, repo, pull.base_branch, sha)}
     below: dict[str, list[CiResult]] = {}
     for place in places - {None, sha}:
@@ -66,17 +67,13 @@ async def _inherited(
     alike = [one for one in failed if _key(one) in known]
     if not any(one.suite for one in alike):
         return alike
-    workflows = await _workflows(at, repo, (sha, *below))
+    workflows: dict[int, int] = {}  # by their suites: jobs of several workflows may share names
+    with contextlib.suppress(GitHubRefused):  # the App may not read Actions
+        workflows = {
+            run.suite: run.workflow for at_sha in (sha, *below) for run in await checks.workflow_runs(at, repo, at_sha)
+        }
     same = {(*_key(one), workflows.get(one.suite)) for results in below.values() for one in results}
     return [one for one in alike if (*_key(one), workflows.get(one.suite)) in same]
-
-
-async def _workflows(at: InstallationClient, repo: Repo, places: Iterable[str]) -> dict[int, int]:
-    """Maps suites to workflows, whose jobs may share names; empty where the App may not read Actions."""
-    try:
-        return {run.suite: run.workflow for place in places for run in await checks.workflow_runs(at, repo, place)}
-    except GitHubRefused:
-        return {}
 
 
 def _key(one: CiResult) -> tuple[int, str]:

@@ -1,1 +1,1 @@
-"""What a reviewing agent has found, on its way to one review."""
+"""Sorts and places the findings of a reviewing agent for one review."""

@@ -1,11 +1,11 @@
-"""Sorts what a review has found: onto lines of the diff, below it, or said before; and what is mended of these."""
+"""Sorts the findings of a review (onto lines of the diff, below it, or said before) and finds the fixed ones."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bot.agent import diffs
@@ -23,19 +23,19 @@ MAX_DIFF_BYTES = 4 << 20
 MAX_FILE_BYTES = 1 << 20
 MOST_ON_LINES = 60
 ALIKE = 0.5
-"""Share of their words that two findings at the same code have in common, to be one."""
+"""Two findings at the same code are one if they share at least this part of their words."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A new finding, with the name by which it is known from now on."""
+    """A new finding, with its permanent name."""
 
     name: str
     place: int
     finding: ReviewFinding
     code_sha256: str
     shown: tuple[int, int] | None = None
-    """Those of its lines, first and last, at which it can stand."""
+    """The first and last of its lines where a comment can stand."""
 
     @property
     def is_whole(self) -> bool:
@@ -68,7 +68,7 @@ class Sorted:
 
 
 async def sort(services: Services, turn: Turn, pull: Pull, review: ReviewReport) -> Sorted:
-    """The same however often it is asked: what this very turn has said already does not count as earlier."""
+    """Sort the findings; a repetition sorts the same, as this very turn's own do not count as earlier."""
     known = await posted_findings.open_findings(services.store, turn.repo_id, turn.number)
     before = [one for one in known if (one.session_id, one.turn) != (turn.key.session, turn.key.n)]
     code = _Code(services, turn)
@@ -77,55 +77,45 @@ async def sort(services: Services, turn: Turn, pull: Pull, review: ReviewReport)
     again: set[str] = set()
     repeated = 0
     for place, found in enumerate(review.comments, 1):
-        one = replace(found, path=_path(found.path, there))
-        digest = await code.digest(one.path, one.first, one.line)
+        # The agent may name a file as diffs do, or from the root.
+        bare = found.path.lstrip("/")
+        path = next((one for one in (found.path, bare, re.sub(r"^[ab]/", "", bare)) if one in there), found.path)
+        one = replace(found, path=path)
+        digest = await code.digest(path, one.first, one.line)
         same = [each.id for each in before if _is_same(each, one, digest)]
         again |= set(same)
         repeated += bool(same)
         if not same:
-            new.append(Placed(posted_findings.finding_name(turn.key, place), place, one, digest, _shown(one, there)))
+            lines = there[path].shown_of(one.first, one.line) if path in there else None
+            new.append(Placed(posted_findings.finding_name(turn.key, place), place, one, digest, lines))
     on_lines = [one for one in new if one.shown is not None][:MOST_ON_LINES]
-    resolved = [one for one in before if one.id not in again and await _is_mended(one, review, code)]
+    resolved = [  # the agent names it, or its code is gone
+        one
+        for one in before
+        if one.id not in again and (one.id in review.resolved or (one.code_sha256 and not await code.holds(one)))
+    ]
     below = [one for one in new if one not in on_lines]
     return Sorted(tuple(on_lines), tuple(below), repeated, tuple(resolved))
 
 
-def _shown(one: ReviewFinding, there: dict[str, FileDiff]) -> tuple[int, int] | None:
-    return there[one.path].shown_of(one.first, one.line) if one.path in there else None
-
-
-def _path(given: str, there: Collection[str]) -> str:
-    """Of a file of the diff also where it is named as diffs name it, or from the root."""
-    if given in there:
-        return given
-    bare = given.lstrip("/")
-    return next((one for one in (bare, re.sub(r"^[ab]/", "", bare)) if one in there), given)
-
-
 async def shown(services: Services, turn: Turn, pull: Pull) -> dict[str, FileDiff]:
-    """By path, what of the commit that was read can be commented on."""
-    return {one.path: one for one in await _diff(services, turn, pull) if one.path is not None}
-
-
-async def _diff(services: Services, turn: Turn, pull: Pull) -> Sequence[FileDiff]:
-    """What the pull request shows of the commit that was read, against its base as it is now."""
-    session = await sessions.session(services.store, turn.key.session)
-    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
+    """Return by path all parts of the reviewed commit that can have comments, against today's base."""
+    thread = (await sessions.session(services.store, turn.key.session)).thread
+    access = await remote_access(services, thread, TokenPurpose.READ_REPOSITORY)
     assert turn.base_sha is not None
-    base_ref, head_ref = f"refs/heads/{pull.base_branch}", f"refs/pull/{pull.number}/head"
+    base_ref, head = f"refs/heads/{pull.base_branch}", (turn.base_sha, f"refs/pull/{pull.number}/head")
     try:
         base = await services.cache.fetch(turn.repo_id, access, base_ref)
         await services.cache.fetch(turn.repo_id, access, turn.base_sha)
-        found = await compared(
-            services, session.thread, (base, base_ref), (turn.base_sha, head_ref), max_bytes=MAX_DIFF_BYTES
-        )
-    except RefMissing:  # no base, or the commit is gone with a forced push: nothing can stand on a line
-        return ()
-    return await asyncio.to_thread(diffs.parse, found.patch.decode("utf-8", "replace")) if found else ()
+        found = await compared(services, thread, (base, base_ref), head, max_bytes=MAX_DIFF_BYTES)
+    except RefMissing:  # no base, or a forced push removed the commit: no line can have a comment
+        return {}
+    parsed = await asyncio.to_thread(diffs.parse, found.patch.decode("utf-8", "replace")) if found else ()
+    return {one.path: one for one in parsed if one.path is not None}
 
 
 class _Code:
-    """Lines of files at the commit that was read."""
+    """Lines of files at the reviewed commit."""
 
     def __init__(self, services: Services, turn: Turn) -> None:
         self._services = services
@@ -134,10 +124,9 @@ class _Code:
 
     async def lines(self, path: str) -> list[str]:
         if path not in self._files:
-            assert self._turn.base_sha is not None
-            data = await self._services.cache.file(
-                self._turn.repo_id, self._turn.base_sha, path, max_bytes=MAX_FILE_BYTES
-            )
+            repo, sha = self._turn.repo_id, self._turn.base_sha
+            assert sha is not None
+            data = await self._services.cache.file(repo, sha, path, max_bytes=MAX_FILE_BYTES)
             self._files[path] = (data or b"").decode("utf-8", "replace").split("\n")
         return self._files[path]
 
@@ -151,27 +140,13 @@ class _Code:
 
 
 def _digest(lines: Sequence[str]) -> str:
-    """Of the code, not of how far it is indented."""
+    """Sum up the code without its indentation."""
     return hashlib.sha256("\n".join(line.strip() for line in lines).encode()).hexdigest()
 
 
 def _is_same(known: StoredFinding, one: ReviewFinding, digest: str) -> bool:
-    if known.path != one.path:
-        return False
-    if _words(known.body) == _words(one.body):
-        return True
-    return bool(digest) and known.code_sha256 == digest and _alike(known.body, one.body) >= ALIKE
-
-
-def _alike(one: str, other: str) -> float:
-    mine, theirs = set(_words(one)), set(_words(other))
-    return len(mine & theirs) / max(1, min(len(mine), len(theirs)))
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
-
-
-async def _is_mended(one: StoredFinding, review: ReviewReport, code: _Code) -> bool:
-    """The agent says so, or the code that it was about is no longer there."""
-    return one.id in review.resolved or (bool(one.code_sha256) and not await code.holds(one))
+    words, others = (re.findall(r"\w+", text.lower()) for text in (known.body, one.body))
+    mine, theirs = set(words), set(others)
+    is_alike = len(mine & theirs) / max(1, min(len(mine), len(theirs))) >= ALIKE
+    at_same_code = bool(digest) and known.code_sha256 == digest
+    return known.path == one.path and (words == others or (at_same_code and is_alike))

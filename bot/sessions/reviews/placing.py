@@ -1,4 +1,4 @@
-"""Which findings have a line at GitHub itself, which may show less of a diff than we have read."""
+"""Keeps findings at lines that GitHub itself shows: it may show less of a diff than we read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bot.store.sessions import Turn
 
 
 async def as_shown(services: Services, turn: Turn, thread: Thread, pull: Pull, found: Sorted) -> Sorted:
-    """The others below. What GitHub lists is the head: of a commit that is no longer that, nothing is known."""
+    """Move findings without a shown line below; GitHub lists only the head, so after a push that means all."""
     shown: dict[str, str] = {}
     if pull.head_sha == turn.base_sha:
         shown = await reviews.patches(services.github.installation(thread.installation), thread.repo, thread.number)

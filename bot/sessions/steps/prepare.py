@@ -8,7 +8,7 @@ from bot import repo_config
 from bot.errors import UserError
 from bot.github.types import Pull
 from bot.kinds.parts import OnFork, Places
-from bot.models import Outcome, Step, Thread
+from bot.models import Outcome, Step
 from bot.repo_config import RepoConfig
 from bot.sessions import kinds, reading, starting_point
 from bot.sessions.kinds import Preparation
@@ -19,7 +19,7 @@ from bot.sessions.services import Services
 from bot.sessions.starting_point import Start
 from bot.store import sessions
 from bot.store.sessions import Session, Turn
-from bot.words import endings
+from bot.words import endings, on_forks
 
 FRESH_SECONDS = 60.0
 """For so long we trust the permission that a person had when they spoke."""
@@ -76,8 +76,10 @@ async def _start(services: Services, turn: Turn, session: Session, config: RepoC
         pull = await reads.pull(session.thread.repo, turn.number)
         starting_point.require_base_of(pull, turn)
         if pull.head_repo_id != session.repo_id:
-            return await starting_point.pin_fork(services, turn)
-        base = await _on_pull(services, turn, session.thread, pull)
+            if not turn.traits.on_forks:
+                raise UserError(on_forks.no_conflicts_on_forks(services.settings.command))
+            return await starting_point.pin_pull(services, turn)
+        base = await _on_pull(services, turn, session, pull)
     else:
         base = await starting_point.base_branch_of_issue(services, turn, session, config)
     return base, await starting_point.pin(services, turn, base)
@@ -93,15 +95,14 @@ def _limits(turn: Turn, config: RepoConfig) -> dict[str, object]:
     return found
 
 
-async def _on_pull(services: Services, turn: Turn, home: Thread, pull: Pull) -> str:
+async def _on_pull(services: Services, turn: Turn, session: Session, pull: Pull) -> str:
     """Note the pull request's own branch, where its work goes, and return its base."""
-    session = await sessions.session(services.store, turn.key.session)
-    reads = services.github.installation(home.installation)
+    reads, repo = services.github.installation(session.installation_id), session.thread.repo
     if pull.state != "open":
         raise UserError(endings.pull_closed(pull.number))
-    if pull.head_branch == home.repo.default_branch and not turn.new_branch:
+    if pull.head_branch == repo.default_branch and not turn.new_branch:
         raise UserError(endings.default_branch_is_head(pull.head_branch))
-    if not turn.new_branch and await reads.is_protected(home.repo, pull.head_branch):
+    if not turn.new_branch and await reads.is_protected(repo, pull.head_branch):
         raise UserError(endings.head_is_protected(pull.head_branch))
     if session.pull_number is None:
         columns = {"branch": pull.head_branch, "pull_number": pull.number, "pull_url": pull.url}
