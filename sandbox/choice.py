@@ -24,9 +24,8 @@ class EnvironmentChoice:
     sockets: Path  # where environments look for gateway.sock and egress.sock
     isolated: bool
     words: str  # for the operator
-    ways: Path | None = None  # where an environment with hosts of its own looks for KEY/egress.sock
-    admits: Callable[[int], bool] = is_own_user
-    """Decides whether a user of this machine may be an environment's, on those sockets."""
+    ways: Path | None = None  # where environments that may reach more hosts look for KEY/egress.sock
+    admits: Callable[[int], bool] = is_own_user  # decides whether a peer on those sockets may be an environment
     snapshots: Snapshots | None = None
     why: str = ""  # what is missing for isolation
     not_newest: str = ""  # why the agent's program could not be updated

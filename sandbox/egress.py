@@ -36,8 +36,6 @@ Connect = Callable[[str, int], Awaitable[Connection]]
 
 @dataclass(frozen=True)
 class Denied:
-    """A refused request for a host."""
-
     host: str
     port: int
     reason: str
@@ -101,8 +99,7 @@ class EgressProxy:
         self.denied: deque[Denied] = deque(maxlen=500)
 
     async def start(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            self._path.unlink()
+        self._path.unlink(missing_ok=True)
         self._server = await asyncio.start_unix_server(self._accept, self._path, limit=HEAD_BYTES, backlog=512)
         # Other users must connect. The folder, which they cannot write to, and `admits` guard the socket.
         self._path.chmod(0o666)
@@ -113,8 +110,7 @@ class EgressProxy:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        with contextlib.suppress(FileNotFoundError):
-            self._path.unlink()
+        self._path.unlink(missing_ok=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import secrets
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
+from typing import TypeVar
 
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, NotThere, TooLarge
+from sandbox.primitives import Lease
 from sandbox.runner.safe_files import BLOCK, FULL, BaseLost, FileStat, SafePath, put
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,58 @@ class Files:
         owner = None if self.uid is None else (self.uid, self.uid)
         with _translated(path):
             self.place(path).write(feed, owner, executable=executable)
+
+
+class HostEnvironment:
+    """The part that all environments on this host share: their files. They cost nothing and have no limit of life."""
+
+    def __init__(self, environment_id: str, files: Files) -> None:
+        self._id = environment_id
+        self.files = files
+
+    @property
+    def id(self) -> str:
+        return self._id
+
+    async def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
+        return await self._in_thread(lambda: self.files.read(path, offset, limit))
+
+    async def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
+        await self._in_thread(lambda: self.files.write(path, data, executable=executable))
+
+    async def write_many(self, files: Mapping[str, bytes]) -> None:
+        for path, data in files.items():
+            await self.write(path, data)
+
+    async def upload(self, source: Path, path: str) -> None:
+        await self._in_thread(lambda: self.files.upload(source, path))
+
+    async def download(self, path: str, target: Path, *, max_bytes: int) -> int:
+        return await self._in_thread(lambda: self.files.download(path, target, max_bytes))
+
+    async def stat(self, path: str) -> FileStat | None:
+        return await self._in_thread(lambda: self.files.stat(path))
+
+    async def left(self) -> float | None:
+        return None
+
+    async def lease(self) -> Lease | None:
+        return None
+
+    def _require(self) -> None:
+        """Raise EnvironmentGone if the environment does not exist."""
+        raise NotImplementedError
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Do blocking work; an unexpected OSError becomes EnvironmentBusy."""
+        self._require()
+        try:
+            return await asyncio.to_thread(work)
+        except OSError as error:
+            raise EnvironmentBusy(f"the host refused: {error.strerror or type(error).__name__}") from None
+
+    async def list(self, path: str) -> list[FileStat]:
+        return await self._in_thread(lambda: self.files.list(path))
 
 
 @contextlib.contextmanager

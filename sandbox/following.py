@@ -9,7 +9,7 @@ import posixpath
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from sandbox.agents.base import Agent
@@ -65,20 +65,10 @@ class LineCutter:
 READ_SIZE = 256 << 10
 SLIM_CAP = 16 << 10
 MOST_LINES = 1000
-"""Lines in one chunk. Without this cap, a file that consists of line ends would occupy its readers for long."""
+"""Lines in one chunk; without this cap, a file of line ends would occupy its readers for long."""
 LARGE = 32 << 10  # lines with more bytes together are read in a thread
 SETTLE_SECONDS = 0.05
 SETTLE_TRIES = 40
-
-
-@asynccontextmanager
-async def _closing(iterator: AsyncIterator[int]) -> AsyncIterator[AsyncIterator[int]]:
-    """Close a watch at once, not when it is garbage-collected: it may hold a process or a descriptor."""
-    try:
-        yield iterator
-    finally:
-        if isinstance(iterator, AsyncGenerator):
-            await iterator.aclose()
 
 
 class Follower:
@@ -110,7 +100,8 @@ class Follower:
     async def _wake_ups(self, offset: int) -> AsyncGenerator[None, None]:
         """Yield whenever the file has grown, and often for a moment after a final line, because the end is near."""
         yield None
-        async with _closing(self._primitives.watch(self._path, offset)) as sizes:
+        # Close the watch at once, not when it is garbage-collected: it may hold a process or a descriptor.
+        async with aclosing(self._primitives.watch(self._path, offset)) as sizes:
             async for _ in sizes:
                 yield None
                 while self._settling:

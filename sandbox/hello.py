@@ -8,8 +8,7 @@ HANDSHAKE = 22
 CLIENT_HELLO = 1
 SERVER_HELLO = 2
 RECORD_BYTES = 1 << 14
-HELLO_BYTES = 1 << 16
-"""The longest hello that we read; those with post-quantum keys have about 2,000 bytes."""
+HELLO_BYTES = 1 << 16  # the longest hello that we read; those with post-quantum keys have about 2,000 bytes
 UNRECOGNISED_NAME = bytes((21, 3, 3, 0, 2, 2, 112))  # the alert that a client shows as "unrecognized name"
 
 _SERVER_NAME = 0

@@ -19,8 +19,6 @@ RUNNER_SOURCE = Path(__file__).parent / "runner"
 
 
 class PlainProvider:
-    """Folders below one root."""
-
     def __init__(self, settings: PlainSettings) -> None:
         self._settings = settings
 
@@ -34,7 +32,7 @@ class PlainProvider:
         return found
 
     async def find(self, labels: Mapping[str, str]) -> list[EnvironmentPrimitives]:
-        return [PlainEnvironment(self._settings, name) for name in self._names() if self._matches(name, labels)]
+        return [PlainEnvironment(self._settings, folder.name) for folder, _ in self._folders(labels)]
 
     async def overview(self, labels: Mapping[str, str]) -> list[EnvironmentOverview]:
         return await asyncio.to_thread(self._overview, labels)
@@ -56,20 +54,17 @@ class PlainProvider:
     async def close(self) -> None:
         """There is no client to close."""
 
-    def _names(self) -> list[str]:
+    def _folders(self, labels: Mapping[str, str]) -> list[tuple[Path, dict[str, str]]]:
         root = self._settings.root
-        return sorted(entry.name for entry in root.iterdir()) if root.is_dir() else []
-
-    def _matches(self, name: str, labels: Mapping[str, str]) -> bool:
-        found = _labels(self._settings.root / name)
-        return found is not None and labels.items() <= found.items()
+        found = ((folder, _labels(folder)) for folder in (sorted(root.iterdir()) if root.is_dir() else []))
+        return [(folder, own) for folder, own in found if own is not None and labels.items() <= own.items()]
 
     def _overview(self, labels: Mapping[str, str]) -> list[EnvironmentOverview]:
         found: list[EnvironmentOverview] = []
-        for folder in (self._settings.root / name for name in self._names() if self._matches(name, labels)):
+        for folder, own in self._folders(labels):
             state = EnvironmentState.PAUSED if processes.are_frozen(str(folder)) else EnvironmentState.RUNNING
             since = (folder / "labels.json").stat().st_mtime
-            found.append(EnvironmentOverview(folder.name, "plain", state, _labels(folder) or {}, since))
+            found.append(EnvironmentOverview(folder.name, "plain", state, own, since))
         return found
 
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import builtins
 import os
 import re
 import shutil
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox import blocked
 from sandbox import plain_processes as processes
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, NotThere, SandboxError
-from sandbox.files import Files, measured_disk
+from sandbox.files import Files, HostEnvironment, measured_disk
 from sandbox.pipes import Capped, feed
-from sandbox.primitives import EnvironmentMetrics, ExecResult, Layout, Lease, Liveness
-from sandbox.runner.safe_files import FileStat, SafePath
+from sandbox.primitives import EnvironmentMetrics, ExecResult, Layout, Liveness
+from sandbox.runner.safe_files import SafePath
 
 WATCH_POLL_SECONDS = 0.02
 WATCH_SILENCE_SECONDS = 1.0
@@ -32,8 +31,6 @@ LAUNCH = (
 
 @dataclass(frozen=True)
 class PlainSettings:
-    """Settings that all environments of a provider share."""
-
     root: Path
     sockets: Path
     agent_binary: Path
@@ -42,33 +39,23 @@ class PlainSettings:
 
     @property
     def ways(self) -> Path:
-        """Folder of the host's KEY/egress.sock for environments with hosts of their own."""
+        """Folder of the host's KEY/egress.sock for environments that may reach more hosts."""
         return self.root.parent / "ways"
 
 
-class PlainEnvironment:
+class PlainEnvironment(HostEnvironment):
     def __init__(self, settings: PlainSettings, environment_id: str) -> None:
+        super().__init__(environment_id, Files(self._place, None))
         self._settings = settings
-        self._id = environment_id
         self.folder = settings.root / environment_id
         self._mark = str(self.folder)  # includes the root, because another root may have the same id
-        self.files = Files(self._place, None)
-
-    @property
-    def id(self) -> str:
-        return self._id
 
     @property
     def layout(self) -> Layout:
-        return Layout(
-            home=str(self.folder / "home"),
-            work=str(self.folder / "work"),
-            out=str(self.folder / "out"),
-            runner=str(self.folder / "runner"),
-            agent=str(self._settings.agent_binary),
-            python=self._settings.python,
-            git=shutil.which(self._settings.git) or self._settings.git,
-        )
+        settings = self._settings
+        home, work, out, runner = (str(self.folder / name) for name in ("home", "work", "out", "runner"))
+        git = shutil.which(settings.git) or settings.git
+        return Layout(home, work, out, runner, str(settings.agent_binary), settings.python, git)
 
     def _place(self, path: str) -> SafePath:
         found = SafePath.below(path, [str(self.folder)])
@@ -158,34 +145,7 @@ class PlainEnvironment:
         if not await asyncio.to_thread(processes.kill_all, f"{self._mark}/{name}"):
             raise EnvironmentBusy(f"{name} does not end")
 
-    async def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
-        self._require()
-        return await asyncio.to_thread(self.files.read, path, offset, limit)
-
-    async def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
-        self._require()
-        await asyncio.to_thread(self.files.write, path, data, executable=executable)
-
-    async def write_many(self, files: Mapping[str, bytes]) -> None:
-        for path, data in files.items():
-            await self.write(path, data)
-
-    async def upload(self, source: Path, path: str) -> None:
-        self._require()
-        await asyncio.to_thread(self.files.upload, source, path)
-
-    async def download(self, path: str, target: Path, *, max_bytes: int) -> int:
-        self._require()
-        return await asyncio.to_thread(self.files.download, path, target, max_bytes)
-
-    async def list(self, path: str) -> builtins.list[FileStat]:
-        self._require()
-        return await asyncio.to_thread(self.files.list, path)
-
-    async def stat(self, path: str) -> FileStat | None:
-        return self.files.stat(path)
-
-    async def watch(self, path: str, size: int) -> AsyncIterator[int]:
+    async def watch(self, path: str, size: int) -> AsyncGenerator[int, None]:
         known, silent = size, 0.0
         while True:
             found = self.files.stat(path)
@@ -201,9 +161,6 @@ class PlainEnvironment:
 
     async def extend(self, seconds: float) -> None:
         """A folder has no lifetime."""
-
-    async def left(self) -> float | None:
-        return None
 
     async def still(self) -> None:
         if not await asyncio.to_thread(processes.kill_all, self._mark):
@@ -222,9 +179,6 @@ class PlainEnvironment:
         used = await asyncio.to_thread(measured_disk, self.folder)
         percent = max(0.0, (after[0] - before[0]) / 0.1 * 100)
         return EnvironmentMetrics(percent, after[1], used.bytes, used.files, used.whole)
-
-    async def lease(self) -> Lease | None:
-        return None
 
     async def expose(self, port: int) -> str:
         return f"127.0.0.1:{port}"
@@ -252,14 +206,9 @@ class PlainEnvironment:
         return [*forwarder, "--denied", str(self.folder / "out" / blocked.LOG), "--", *argv]
 
     def _environment(self, mark: str, env: Mapping[str, str] | None) -> dict[str, str]:
-        """Build a command's variables. Of our own, it gets only the PATH."""
-        own = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "HOME": self.layout.home,
-            "LANG": "C.UTF-8",
-            "TMPDIR": str(self.folder / "tmp"),
-        }
-        return {**own, **(env or {}), processes.MARK: mark}
+        """Build a command's variables; it inherits only our PATH."""
+        own = {"PATH": os.environ.get("PATH", os.defpath), "HOME": self.layout.home, "LANG": "C.UTF-8"}
+        return {**own, "TMPDIR": str(self.folder / "tmp"), **(env or {}), processes.MARK: mark}
 
 
 def _load(mark: str) -> tuple[float, int]:

@@ -9,7 +9,7 @@ The contract suite (tests/contract) checks on every implementation:
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -135,40 +135,28 @@ class EnvironmentPrimitives(Protocol):
         """Write atomically (new file, rename) and make parents."""
 
     async def write_many(self, files: Mapping[str, bytes]) -> None: ...
-
     async def upload(self, source: Path, path: str) -> None: ...
 
     async def download(self, path: str, target: Path, *, max_bytes: int) -> int:
         """Stream a regular file to the host; TooLarge (and no target left) past the cap."""
 
     async def list(self, path: str) -> list[FileStat]: ...
+    async def stat(self, path: str) -> FileStat | None: ...  # None: neither a regular file nor a folder
 
-    async def stat(self, path: str) -> FileStat | None:
-        """Return None if there is no regular file or folder."""
-
-    def watch(self, path: str, size: int) -> AsyncIterator[int]:
+    def watch(self, path: str, size: int) -> AsyncGenerator[int, None]:
         """Yield the file's new size soon (goal: 50 ms) after it changes, and at least every second, so that the caller
         can check liveness."""
 
     async def is_running(self) -> bool: ...
     async def extend(self, seconds: float) -> None: ...
-    async def left(self) -> float | None:
-        """Return the seconds that it may still run without a pause; None: no limit."""
-
-    async def still(self) -> None:
-        """Send SIGKILL to all processes in it and verify that they are gone; its files stay."""
-
+    async def left(self) -> float | None: ...  # seconds until it must pause; None: no limit
+    async def still(self) -> None: ...  # SIGKILL to all processes, then verified gone; files stay
     async def pause(self) -> None: ...
     async def resume(self) -> None: ...
     async def metrics(self) -> EnvironmentMetrics: ...
-    async def lease(self) -> Lease | None:
-        """Return None while it costs nothing: it is paused, or runs on this host."""
-
-    async def expose(self, port: int) -> str:
-        """Return an address on the host that reaches a port inside."""
-
-    async def terminate(self) -> None:
-        """Kill everything and remove every trace; safe to repeat."""
+    async def lease(self) -> Lease | None: ...  # None: paused, or on this host, so it costs nothing
+    async def expose(self, port: int) -> str: ...  # an address on the host that reaches a port inside
+    async def terminate(self) -> None: ...  # kills everything, removes every trace; safe to repeat
 
 
 @dataclass(frozen=True)
@@ -179,16 +167,13 @@ class EnvironmentSpec:
     public_repository: bool
     lifetime_seconds: float = 3600.0
     egress: tuple[str, ...] | None = ()
-    """Hosts that it may reach in addition to those that all may; `*.` stands for any name below. None: only the
-    gateway."""
+    """Hosts in addition to those that all may reach; `*.` stands for any name below. None: only the gateway."""
     template: str | None = None  # to start from; None: the operator's
     snapshot: str | None = None  # to start from instead of a template; SnapshotGone if it no longer exists
     ahead: bool = False  # it gets room before all that are not ahead
 
 
 class EnvironmentProvider(Protocol):
-    """Creates and finds environments of one kind."""
-
     async def create(self, key: str, spec: EnvironmentSpec) -> EnvironmentPrimitives:
         """Find or create by an idempotency key `[a-z0-9-]+`."""
 
@@ -197,8 +182,7 @@ class EnvironmentProvider(Protocol):
     async def overview(self, labels: Mapping[str, str]) -> list[EnvironmentOverview]:
         """List environments for people, in the order of their ids, without waking any."""
 
-    async def attach(self, environment_id: str) -> EnvironmentPrimitives:
-        """Raise EnvironmentGone if it does not exist."""
+    async def attach(self, environment_id: str) -> EnvironmentPrimitives: ...  # or EnvironmentGone
 
     async def rest(self, environment_id: str) -> None:
         """End everything in it and make it as cheap as possible. Its files stay, and `attach` finds it again. Safe to
@@ -208,11 +192,8 @@ class EnvironmentProvider(Protocol):
         """Return the machine's present run or, if it is paused, its last one, without waking it. There are two if a
         lost answer left two machines."""
 
-    async def end(self, environment_id: str) -> None:
-        """Remove it for good, without waking it; no error if it is gone already."""
-
-    async def close(self) -> None:
-        """Close the client; environments stay."""
+    async def end(self, environment_id: str) -> None: ...  # for good, without waking it; no error if it is gone
+    async def close(self) -> None: ...  # closes the client; environments stay
 
 
 class Witness(Protocol):
@@ -244,8 +225,7 @@ class Snapshots(Protocol):
         """Keep the disk of an environment in which no agent has run, after removing what identifies it. A repeated name
         gives the same snapshot."""
 
-    async def remove_snapshot(self, snapshot_id: str) -> None:
-        """Remove a snapshot; no error if it is gone already."""
+    async def remove_snapshot(self, snapshot_id: str) -> None: ...  # no error if it is gone already
 
 
 @dataclass(frozen=True)
@@ -280,8 +260,6 @@ class RunStatus:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of one of the repository's own commands."""
-
     command: str
     exit_code: int
     tail: str

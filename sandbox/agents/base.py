@@ -25,8 +25,6 @@ class Subagents:
 
 @dataclass(frozen=True)
 class AgentRun:
-    """One run of the agent in a session."""
-
     turn: int
     prompt: str
     model: str
@@ -34,8 +32,7 @@ class AgentRun:
     agent_session_id: str
     resume: bool
     max_turns: int | None
-    budget_usd: float | None
-    """The program stops there by its own estimate, and the agent knows the limit; None: only the gateway counts."""
+    budget_usd: float | None  # the program stops there by its estimate and tells the agent; None: others count
     timeout_seconds: float
     instructions: str  # rules of the repository's base branch; empty for none
     allowed_tools: tuple[str, ...] = ()
@@ -44,8 +41,7 @@ class AgentRun:
     subagents: Subagents | None = None  # None: no limit, and the agent does not ask
     schema: dict[str, Any] | None = None
     attempt: int = 0  # how many earlier runs of this turn were lost
-    beside: Mapping[str, Path] = field(default_factory=dict)
-    """Files of the host that the prompt mentions, by their names in the run's context folder."""
+    beside: Mapping[str, Path] = field(default_factory=dict)  # the prompt's files on the host, by their names inside
 
 
 class Decoder(Protocol):
@@ -57,20 +53,11 @@ class Decoder(Protocol):
 class Agent(Protocol):
     """One kind of agent. Nothing here does I/O."""
 
-    @property
-    def gateway_variable(self) -> str:
-        """Name the variable in which the agent looks for its model's base URL."""
-
-    @property
-    def gateway_path(self) -> str:
-        """Return the path to append to the gateway's address in that variable."""
-
-    @property
-    def final_type(self) -> str:
-        """Return the `type` of the line after which the agent waits for input."""
+    gateway_variable: str  # in which the agent looks for its model's base URL
+    gateway_path: str  # to append to the gateway's address in that variable
+    final_type: str  # the `type` of the line after which the agent waits for input
 
     def argv(self, run: AgentRun, layout: Layout) -> list[str]: ...
-
     def environment(self, run: AgentRun, layout: Layout) -> dict[str, str]: ...
 
     def message(self, text: str) -> bytes:
@@ -80,7 +67,6 @@ class Agent(Protocol):
         """Encode the line for stdin that allows a tool call, as asked or with this input."""
 
     def deny(self, request_id: str, reason: str, *, interrupt: bool = False) -> bytes: ...
-
     def decoder(self) -> Decoder: ...
 
     def slim(self, line: bytes, cap: int) -> str:
@@ -132,7 +118,7 @@ def storable(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Remove terminal codes. Of a line overwritten by carriage returns, keep the last state."""
+    """Remove terminal codes. If carriage returns overwrote a line, keep its last state."""
     plain = _ESCAPES.sub("", storable(text)).replace("\r\n", "\n")
     if "\r" in plain:
         plain = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))

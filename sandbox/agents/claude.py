@@ -34,8 +34,6 @@ LEAST_BUDGET_USD = 0.01
 
 
 class Claude:
-    """Claude Code, driven over stream-json in both directions."""
-
     gateway_variable = "ANTHROPIC_BASE_URL"
     gateway_path = "/gateway/anthropic"
     final_type = "result"

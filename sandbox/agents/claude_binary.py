@@ -32,19 +32,16 @@ def find() -> Path:
             "The Claude Code binary is not installed: pip install 'forgehand[local]' brings it "
             "(its wheels are for glibc Linux and macOS; there is none for Alpine)."
         )
-    if (version := _wheel_version(folder)) < FLOOR:
+    try:
+        version = version_in((folder / "claude.version").read_text(encoding="utf-8"))
+    except OSError:
+        version = ()
+    if version < FLOOR:
         found, least = (".".join(map(str, one)) for one in (version, FLOOR))
         raise IsolationMissing(
             f"Claude Code {found} is too old: pip install -U 'forgehand[local]' brings {least} or newer."
         )
     return folder / "claude"
-
-
-def _wheel_version(folder: Path) -> tuple[int, ...]:
-    try:
-        return version_in((folder / "claude.version").read_text(encoding="utf-8"))
-    except OSError:
-        return ()
 
 
 UPDATE_SECONDS = 120.0

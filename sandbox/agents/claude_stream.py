@@ -4,44 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from sandbox.agents import claude_lines, events
 from sandbox.agents.base import clean, first_lines, one_line, shorten
-from sandbox.agents.claude_lines import (
-    Assistant,
-    Block,
-    ClaudeMessage,
-    ClaudeResult,
-    ClaudeText,
-    ClaudeToolUse,
-    ClaudeUser,
-    ControlRequest,
-    Line,
-    Other,
-    StreamEvent,
-    System,
-    TaskResult,
-    ToolProgress,
-    ToolResult,
-    UnreadableLine,
-    parse,
-)
 from sandbox.agents.claude_tools import Edit, TodoList, edit, title
-from sandbox.agents.events import (
-    NO_MORE_SUBAGENTS,
-    SPAWNING,
-    AgentEnded,
-    AgentEvent,
-    AgentNoted,
-    AgentSaid,
-    FileChanged,
-    PermissionAsked,
-    Retrying,
-    SessionStarted,
-    SubagentRefused,
-    TodoChanged,
-    ToolCalled,
-    ToolReturned,
-    Unreadable,
-)
 
 MAX_COUNT = 10**9
 MOST_LINES, MOST_TEXT = 200, 8000  # of a tool's result, on pages with room for it
@@ -66,99 +31,101 @@ class ClaudeDecoder:
         self._edits: dict[str, Edit] = {}
         self._spawns: set[str] = set()
 
-    def feed(self, line: str | bytes) -> list[AgentEvent]:
+    def feed(self, line: str | bytes) -> list[events.AgentEvent]:
         text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
         text = text.lstrip("\ufeff").strip()
         if not text:
-            return [Unreadable("empty")]
+            return [events.Unreadable("empty")]
         try:
-            return self._events(parse(text))
-        except UnreadableLine as unreadable:
-            return [Unreadable(str(unreadable))]
+            return self._events(claude_lines.parse(text))
+        except claude_lines.UnreadableLine as unreadable:
+            return [events.Unreadable(str(unreadable))]
 
-    def _events(self, line: Line) -> list[AgentEvent]:
+    def _events(self, line: claude_lines.Line) -> list[events.AgentEvent]:
         match line:
-            case Assistant():
+            case claude_lines.Assistant():
                 return self._assistant(line)
-            case ClaudeUser():
-                results = (block for block in _blocks(line.message) if isinstance(block, ToolResult))
-                events = [event for block in results for event in self._returned(block, line.tool_use_result)]
-                return events or [AgentNoted("user")]
-            case System():
+            case claude_lines.ClaudeUser():
+                results = (block for block in _blocks(line.message) if isinstance(block, claude_lines.ToolResult))
+                found = [event for block in results for event in self._returned(block, line.tool_use_result)]
+                return found or [events.AgentNoted("user")]
+            case claude_lines.System():
                 return [self._system(line)]
-            case ClaudeResult():
+            case claude_lines.ClaudeResult():
                 return [_ended(line)]
-            case ControlRequest():
+            case claude_lines.ControlRequest():
                 return [self._asked(line)]
-            case StreamEvent():
-                return [AgentNoted("stream_event")]
-            case ToolProgress():
-                return [AgentNoted("tool_progress")]
-            case Other():
-                return [AgentNoted(one_line(line.type, 80))]
+            case claude_lines.StreamEvent():
+                return [events.AgentNoted("stream_event")]
+            case claude_lines.ToolProgress():
+                return [events.AgentNoted("tool_progress")]
+            case claude_lines.Other():
+                return [events.AgentNoted(one_line(line.type, 80))]
 
-    def _system(self, line: System) -> AgentEvent:
+    def _system(self, line: claude_lines.System) -> events.AgentEvent:
         if line.subtype == "init":
             self._cwd = line.cwd
-            return SessionStarted(
+            return events.SessionStarted(
                 one_line(line.session_id, 80), one_line(line.model, 80), one_line(line.claude_code_version, 40)
             )
         if line.subtype == "api_retry":
             delay = min(max(line.retry_delay_ms, 0.0) / 1000, 86_400.0)
-            return Retrying(_count(line.attempt), line.error_status, one_line(line.error, 80), delay)
-        return AgentNoted(f"system/{one_line(line.subtype, 80)}")
+            return events.Retrying(_count(line.attempt), line.error_status, one_line(line.error, 80), delay)
+        return events.AgentNoted(f"system/{one_line(line.subtype, 80)}")
 
-    def _assistant(self, line: Assistant) -> list[AgentEvent]:
+    def _assistant(self, line: claude_lines.Assistant) -> list[events.AgentEvent]:
         if line.error:
-            return [AgentNoted(f"api_error/{one_line(line.error, 80)}")]  # the result repeats its words
-        events: list[AgentEvent] = []
+            return [events.AgentNoted(f"api_error/{one_line(line.error, 80)}")]  # the result repeats its words
+        found: list[events.AgentEvent] = []
         for block in _blocks(line.message):
             match block:
-                case ClaudeText() if block.text.strip():
-                    events.append(AgentSaid(clean(block.text), line.parent_tool_use_id))
-                case ClaudeToolUse():
-                    events.append(self._called(block, line.parent_tool_use_id))
-        return events or [AgentNoted("assistant")]
+                case claude_lines.ClaudeText() if block.text.strip():
+                    found.append(events.AgentSaid(clean(block.text), line.parent_tool_use_id))
+                case claude_lines.ClaudeToolUse():
+                    found.append(self._called(block, line.parent_tool_use_id))
+        return found or [events.AgentNoted("assistant")]
 
-    def _called(self, block: ClaudeToolUse, parent: str | None) -> ToolCalled:
+    def _called(self, block: claude_lines.ClaudeToolUse, parent: str | None) -> events.ToolCalled:
         if parent is None or block.name != "TodoWrite":  # a sub-agent's own list is not the turn's
             self._todos.called(block.id, block.name, block.input)
         name = one_line(block.name, 80)
         if (change := edit(name, block.input, self._cwd)) and len(self._edits) < MAX_OPEN_EDITS:
             self._edits[block.id] = change
-        if name in SPAWNING and len(self._spawns) < MAX_OPEN_SPAWNS:
+        if name in events.SPAWNING and len(self._spawns) < MAX_OPEN_SPAWNS:
             self._spawns.add(block.id)
-        return ToolCalled(block.id, name, title(name, block.input, self._cwd), block.input, parent)
+        return events.ToolCalled(block.id, name, title(name, block.input, self._cwd), block.input, parent)
 
-    def _returned(self, block: ToolResult, detail: Any) -> list[AgentEvent]:
+    def _returned(self, block: claude_lines.ToolResult, detail: Any) -> list[events.AgentEvent]:
         content = block.content or ""
         text = "\n".join(map(_part_text, content)) if isinstance(content, list) else content
         ok = not block.is_error
-        events: list[AgentEvent] = [
-            ToolReturned(block.tool_use_id, ok, first_lines(text), first_lines(text, lines=MOST_LINES, limit=MOST_TEXT))
+        found: list[events.AgentEvent] = [
+            events.ToolReturned(
+                block.tool_use_id, ok, first_lines(text), first_lines(text, lines=MOST_LINES, limit=MOST_TEXT)
+            )
         ]
         change = self._edits.pop(block.tool_use_id, None)
         if change and ok:
-            events.append(FileChanged(*change))
+            found.append(events.FileChanged(*change))
         if block.tool_use_id in self._spawns:
             self._spawns.discard(block.tool_use_id)
-            if not ok and text.startswith((TOO_MANY_AT_ONCE, NO_MORE_SUBAGENTS)):
-                events.append(SubagentRefused(at_once=text.startswith(TOO_MANY_AT_ONCE)))
-        task = detail.task if isinstance(detail, TaskResult) else None
+            if not ok and text.startswith((TOO_MANY_AT_ONCE, events.NO_MORE_SUBAGENTS)):
+                found.append(events.SubagentRefused(at_once=text.startswith(TOO_MANY_AT_ONCE)))
+        task = detail.task if isinstance(detail, claude_lines.TaskResult) else None
         if self._todos.returned(block.tool_use_id, ok=ok, text=text, task_id=task.id if task else ""):
-            events.append(TodoChanged(self._todos.items))
-        return events
+            found.append(events.TodoChanged(self._todos.items))
+        return found
 
-    def _asked(self, line: ControlRequest) -> AgentEvent:
+    def _asked(self, line: claude_lines.ControlRequest) -> events.AgentEvent:
         asked = line.request
         if asked.subtype != "can_use_tool":
-            return AgentNoted(f"control_request/{one_line(asked.subtype, 80)}")
+            return events.AgentNoted(f"control_request/{one_line(asked.subtype, 80)}")
         tool = one_line(asked.tool_name, 80)
-        return PermissionAsked(line.request_id, tool, title(tool, asked.input, self._cwd), asked.input)
+        return events.PermissionAsked(line.request_id, tool, title(tool, asked.input, self._cwd), asked.input)
 
 
-def _blocks(message: ClaudeMessage) -> list[Block]:
-    return [ClaudeText(message.content)] if isinstance(message.content, str) else message.content
+def _blocks(message: claude_lines.ClaudeMessage) -> list[claude_lines.Block]:
+    return [claude_lines.ClaudeText(message.content)] if isinstance(message.content, str) else message.content
 
 
 def _part_text(part: Any) -> str:
@@ -168,10 +135,10 @@ def _part_text(part: Any) -> str:
     return text if isinstance(text, str) else f"[{one_line(str(part.get('type')), 40)}]"
 
 
-def _ended(line: ClaudeResult) -> AgentEnded:
+def _ended(line: claude_lines.ClaudeResult) -> events.AgentEnded:
     failed = line.subtype != "success" if line.is_error is None else line.is_error
     reason = line.terminal_reason or line.subtype or "unknown"
-    return AgentEnded(
+    return events.AgentEnded(
         ok=not failed,
         reason=one_line(REASONS.get(reason, reason), 80),
         text=clean(line.result or ""),

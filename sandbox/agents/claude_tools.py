@@ -95,8 +95,8 @@ def _pair(piece: dict[str, Any], name: str) -> tuple[str, str]:
 
 
 def _same_lines(old: Sequence[str], new: Sequence[str], few: int) -> int:
-    """Count the lines that stay. For long texts, whose exact count may take cubic time, the count is nearly the most:
-    it pairs equal lines in order of appearance and finds the longest run of pairs that both texts have in order."""
+    """Count the lines that stay. The exact count may take cubic time, so for long texts we pair equal lines in order of
+    appearance, and count the most pairs that are in order in both texts."""
     if max(len(old), len(new)) <= few:
         return sum(block.size for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
     places: dict[str, deque[int]] = defaultdict(deque)

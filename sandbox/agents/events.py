@@ -15,8 +15,6 @@ class SessionStarted:
 
 @dataclass(frozen=True)
 class AgentSaid:
-    """A block of the agent's own text."""
-
     text: str
     parent: str | None = None  # set when a sub-agent said it
 
@@ -55,8 +53,6 @@ class Todo:
 
 @dataclass(frozen=True)
 class TodoChanged:
-    """The whole list after a change."""
-
     items: tuple[Todo, ...]
 
 

@@ -24,8 +24,7 @@ PAUSE_SECONDS = 120.0
 SNAPSHOT_SECONDS = 300.0
 RETRIES = 2
 PAGE = 100
-MEASURED_SECONDS = 60.0
-"""The greatest age of a sample. Without it E2B reports a sandbox's whole life in coarse steps."""
+MEASURED_SECONDS = 60.0  # the greatest age of a sample. Without it E2B reports a sandbox's whole life in coarse steps.
 BAD_REQUEST = 400
 
 T = TypeVar("T")
@@ -51,8 +50,6 @@ class TemplateGone(SandboxError):
 
 
 class Cloud:
-    """One account at E2B."""
-
     def __init__(self, settings: E2BSettings) -> None:
         self._settings = settings
 
@@ -168,7 +165,6 @@ class Cloud:
             raise EnvironmentBusy("pausing a sandbox: E2B is busy with it; Forgehand tries again")
 
     async def keep(self, sandbox_id: str, seconds: float) -> None:
-        """Set the sandbox's remaining life."""
         whole = max(1, round(min(seconds, self._settings.longest_seconds)))
         try:
             await self._ask("prolonging a sandbox", self._sandboxes.set_timeout(sandbox_id, whole), ASK_SECONDS)
@@ -178,7 +174,6 @@ class Cloud:
             raise
 
     async def metrics(self, sandbox_id: str) -> EnvironmentMetrics | None:
-        """Return the last sample, if there is one yet."""
         since = datetime.now(UTC) - timedelta(seconds=MEASURED_SECONDS)
         call = self._sandboxes.get_metrics(sandbox_id, start=since)
         found = await self._ask("measuring a sandbox", call, ASK_SECONDS)

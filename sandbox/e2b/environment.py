@@ -6,7 +6,7 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -62,8 +62,7 @@ class E2BEnvironment:
         self._ends = ends
         self._watches: set[GrowthWatch] = set()
         self._running: tuple[float, frozenset[str]] = (0.0, frozenset())
-        self._over: frozenset[str] = frozenset()
-        """Names that we have ended; late words of a watch do not bring them back."""
+        self._over: frozenset[str] = frozenset()  # names that we ended; late words of a watch do not revive them
         self._exposures = CloudExposures(line, settings)
 
     @property
@@ -72,15 +71,8 @@ class E2BEnvironment:
 
     @property
     def layout(self) -> Layout:
-        return Layout(
-            home=places.HOME,
-            work=places.WORK,
-            out=places.OUT,
-            runner=places.RUNNER,
-            agent=self._settings.agent,
-            python=PYTHON,
-            git="/usr/bin/git",
-        )
+        agent = self._settings.agent
+        return Layout(places.HOME, places.WORK, places.OUT, places.RUNNER, agent, PYTHON, "/usr/bin/git")
 
     async def exec(
         self,
@@ -172,7 +164,7 @@ class E2BEnvironment:
         [found] = (await self._line.call("stat", paths=[path]))["entries"]
         return None if found is None else entry_of(found)
 
-    async def watch(self, path: str, size: int) -> AsyncIterator[int]:
+    async def watch(self, path: str, size: int) -> AsyncGenerator[int, None]:
         watch = GrowthWatch(self._line, path, self._heard)
         self._watches.add(watch)
         try:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from sandbox.e2b.line import SandboxLine
-from sandbox.e2b.ports import target
 from sandbox.e2b.settings import E2BSettings
 from sandbox.runner import web
+
+if TYPE_CHECKING:
+    from e2b import AsyncSandbox
 
 
 class CloudExposures:
@@ -29,3 +32,12 @@ class CloudExposures:
         for server in self._servers.values():
             server.close()
         self._servers.clear()
+
+
+def target(sandbox: AsyncSandbox, port: int, settings: E2BSettings) -> web.Target:
+    """Return the address of a sandbox's port, and the headers that let a request through."""
+    headers = {"E2b-Sandbox-Id": sandbox.sandbox_id, "E2b-Sandbox-Port": str(port)}
+    if sandbox.traffic_access_token:
+        headers["E2b-Traffic-Access-Token"] = sandbox.traffic_access_token
+    # Each port has a domain; with a fixed address the headers name the port.
+    return web.Target.of(settings.sandbox_url or f"https://{sandbox.get_host(port)}", headers)

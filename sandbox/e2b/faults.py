@@ -32,7 +32,6 @@ def heed(error: Exception) -> None:
 
 
 def of_service(error: Exception, what: str) -> SandboxError:
-    """Translate an error of a call to E2B's API."""
     heed(error)
     return _certain(error, what) or Unclear(f"{what}: E2B did not answer ({_said(error)})")
 

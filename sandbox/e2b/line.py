@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from sandbox.e2b import faults
@@ -208,30 +208,18 @@ class SandboxLine:
                 self._spawn(let_go(handle, over))
         return heard.answer
 
-    def _translated(self, what: str, seconds: float) -> _Translated:
-        return _Translated(what, seconds, lambda: self._cloud.state(self.sandbox_id))
+    @asynccontextmanager
+    async def _translated(self, what: str, seconds: float) -> AsyncIterator[None]:
+        """Limit a block's time and translate its errors into ours."""
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except SandboxError:
+            raise
+        except Exception as error:
+            raise await faults.of_sandbox(error, what, lambda: self._cloud.state(self.sandbox_id)) from error
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-class _Translated:
-    """A block with a time limit that translates errors into ours."""
-
-    def __init__(self, what: str, seconds: float, look: Callable[[], Any]) -> None:
-        self._what = what
-        self._timer = asyncio.timeout(seconds)
-        self._look = look
-
-    async def __aenter__(self) -> None:
-        await self._timer.__aenter__()
-
-    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        try:
-            await self._timer.__aexit__(kind, error, trace)
-        except TimeoutError as late:
-            error = late
-        if isinstance(error, Exception) and not isinstance(error, SandboxError):
-            raise await faults.of_sandbox(error, self._what, self._look) from error

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sandbox.agents.claude_binary import version_in
 from sandbox.e2b import faults
 from sandbox.e2b.cloud import Cloud, ListedSandbox, TemplateGone
 from sandbox.e2b.environment import E2BEnvironment, Ends
@@ -20,8 +21,7 @@ from sandbox.e2b.marks import Marking, Remembered
 from sandbox.e2b.operations import PYTHON
 from sandbox.e2b.settings import E2BSettings
 from sandbox.e2b.slots import Slots
-from sandbox.e2b.tunnels import Tunnels
-from sandbox.e2b.versions import check_agent
+from sandbox.e2b.tunnel import Tunnels
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError, SnapshotGone
 from sandbox.primitives import (
     EnvironmentOverview,
@@ -40,6 +40,7 @@ KEY, INSTANCE, EGRESS = "forgehand-key", "forgehand-instance", "forgehand-egress
 CLOSED = "-"  # in place of hosts: only the gateway
 LOOKS = (0.0, 0.3, 1.0, 2.0)  # pauses before looking for a sandbox after a create without an answer
 END_SECONDS = 20.0
+VERSION_SECONDS = 30.0
 NEEDED = (PYTHON, "/usr/bin/git", "/bin/bash")
 SOURCES = {places.RUNNER: Path(__file__).parents[1] / "runner", places.HANDS: Path(__file__).parent / "inside"}
 
@@ -99,7 +100,7 @@ class E2BProvider:
             await self._end(environment_id)
             raise
         egress = egress_of(chosen)
-        await self._tunnels.open(environment_id, line, egress, anew=chosen.state == "paused")
+        await self._tunnels.open(environment_id, line, egress, replace=chosen.state == "paused")
         return self._environment(environment_id, line, egress)
 
     async def _woken(self, key: str, line: SandboxLine, *, was_paused: bool) -> None:
@@ -226,7 +227,7 @@ class E2BProvider:
         await line.install(self._code)
         answer = await self._marking.furnished(key, line, [*NEEDED, self._settings.agent])
         if not answer["known"] and self._settings.floor is not None:
-            await check_agent(self._environment(key, line, egress), self._settings)
+            await _check_version(self._environment(key, line, egress), self._settings)
 
     async def _end(self, key: str) -> None:
         """End all sandboxes of the key, and check that they are gone."""
@@ -301,3 +302,16 @@ def egress_of(one: ListedSandbox) -> tuple[str, ...] | None:
 def _sources() -> dict[str, bytes]:
     found = ((folder, path) for folder, source in SOURCES.items() for path in source.glob("*.py"))
     return {f"{folder}/{path.name}": path.read_bytes() for folder, path in found}
+
+
+async def _check_version(environment: EnvironmentPrimitives, settings: E2BSettings) -> None:
+    """Refuse a template whose agent is too old, before the agent gets any work."""
+    done = await environment.exec([settings.agent, "--version"], timeout=VERSION_SECONDS, cwd="/")
+    found = version_in(done.stdout[:100].decode("ascii", "replace")) if done.stdout[:1].isdigit() else ()
+    if settings.floor is not None and found < settings.floor:
+        words = ".".join(map(str, found)) if found else "of an unknown version"
+        least = ".".join(map(str, settings.floor))
+        raise SandboxError(
+            f"Claude Code in the template {settings.template!r} is {words}, and {least} is needed: "
+            "`forgehand sandbox template build` makes a new one."
+        )

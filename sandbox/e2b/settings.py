@@ -38,8 +38,7 @@ class E2BSettings:
     domain: str | None = None
     sandboxes: int = 20  # how many may run at a time; more must wait
     creations_per_second: float = 1.0
-    lifetime_seconds: int = 600
-    """A sandbox pauses after so long without a sign of us; this limits the cost of a dead bot."""
+    lifetime_seconds: int = 600  # without a sign of us it pauses after that, which limits the cost of a dead bot
     longest_seconds: int = 3600  # how long the plan lets a sandbox run without a pause
     snapshot_after: float = 20.0  # keep a snapshot of a repository whose setup takes so many seconds; 0: never
     cpu_usd: float = 0.000014  # price of a second of one vCPU, and below of one GiB, while a sandbox runs

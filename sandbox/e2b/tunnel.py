@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from sandbox.e2b.call import HostCall
+from sandbox.e2b.exposure import target
 from sandbox.e2b.inside import places
 from sandbox.e2b.inside.frames import Broken
 from sandbox.e2b.line import SandboxLine
-from sandbox.e2b.ports import target
 from sandbox.e2b.settings import E2BSettings
 from sandbox.errors import EnvironmentGone, SandboxError
 from sandbox.runner import web
@@ -135,3 +136,32 @@ class Tunnel:
     def _let_go(self, call: HostCall) -> None:
         call.abort()
         self._room.release()
+
+
+class Tunnels:
+    """One tunnel for each environment in use, by its key. Environments that can reach the gateway get none."""
+
+    def __init__(self, settings: E2BSettings, line: Callable[[str, object], SandboxLine]) -> None:
+        self._settings = settings
+        self._line = line
+        self._open: dict[str, Tunnel] = {}
+
+    async def open(self, key: str, line: SandboxLine, egress: Sequence[str] | None, *, replace: bool = False) -> None:
+        """Open a tunnel, or keep the present one. `replace`: close the present one in any case."""
+        if self._settings.gateway_address is None or not self._settings.by_tunnel(egress):
+            return
+        found = self._open.get(key)
+        if found is not None and found.is_open and found.sandbox_id == line.sandbox_id and not replace:
+            return
+        await self.close(key)
+        # The tunnel needs a separate line, because the environment's ends with the turn's step.
+        tunnel = self._open[key] = Tunnel(self._line(line.sandbox_id, await line.sandbox()), self._settings)
+        tunnel.start()
+
+    async def close(self, key: str) -> None:
+        if (found := self._open.pop(key, None)) is not None:
+            await found.close()
+
+    async def close_all(self) -> None:
+        for key in list(self._open):
+            await self.close(key)

@@ -9,12 +9,11 @@ import os
 import socket
 import stat
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from sandbox.errors import EnvironmentBusy, EnvironmentGone
-from sandbox.files import DiskUsage, Files, measured_disk
+from sandbox.files import DiskUsage, Files, HostEnvironment, measured_disk
 from sandbox.local import folders as at
 from sandbox.local import launcher as boxes
 from sandbox.local.folders import Folders, freeze, kill_all, members, thaw
@@ -22,8 +21,7 @@ from sandbox.local.launched import Launched
 from sandbox.local.launcher import Box, Launcher
 from sandbox.local.tools import Furniture
 from sandbox.named import Connection, relay
-from sandbox.primitives import EnvironmentMetrics, ExecResult, Layout, Lease, Liveness, check_name
-from sandbox.runner.safe_files import FileStat
+from sandbox.primitives import EnvironmentMetrics, ExecResult, Layout, Liveness, check_name
 
 CONNECT_SECONDS = 10.0
 
@@ -98,28 +96,21 @@ CPU_SAMPLE_SECONDS = 0.1
 WATCH_PAUSES = ((2.0, 0.02), (30.0, 0.04), (float("inf"), 0.1))
 WATCH_SECONDS = 1.0
 
-T = TypeVar("T")
 
-
-class LocalEnvironment:
+class LocalEnvironment(HostEnvironment):
     """An environment known by its folders. Another process needs no state of this object to find it."""
 
     def __init__(
         self, environment_id: str, folders: Folders, launcher: Launcher, furniture: Furniture, sockets: Path
     ) -> None:
-        self._id = environment_id
+        super().__init__(environment_id, Files(folders.behind, launcher.uid))
         self._folders = folders
         self._launcher = launcher
         self._furniture = furniture
         self._sockets = sockets
-        self._files = Files(folders.behind, launcher.uid)
         self._exposures = LocalExposures(folders.out, self._running)
         self._cpu: tuple[float, float] | None = None
         self._disk: tuple[float, DiskUsage] | None = None
-
-    @property
-    def id(self) -> str:
-        return self._id
 
     @property
     def uid(self) -> int:
@@ -128,15 +119,7 @@ class LocalEnvironment:
 
     @property
     def layout(self) -> Layout:
-        return Layout(
-            home=at.HOME,
-            work=at.WORK,
-            out=at.OUT,
-            runner=at.RUNNER,
-            agent=at.AGENT,
-            python=self._furniture.python,
-            git=self._furniture.git,
-        )
+        return Layout(at.HOME, at.WORK, at.OUT, at.RUNNER, at.AGENT, self._furniture.python, self._furniture.git)
 
     async def exec(
         self,
@@ -167,32 +150,13 @@ class LocalEnvironment:
     async def kill(self, name: str) -> None:
         await self._in_thread(self._launched(name).kill)
 
-    async def read(self, path: str, *, offset: int = 0, limit: int = 1 << 20) -> bytes:
-        return await self._in_thread(lambda: self._files.read(path, offset, limit))
-
-    async def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
-        await self._in_thread(lambda: self._files.write(path, data, executable=executable))
-
-    async def write_many(self, files: Mapping[str, bytes]) -> None:
-        for path, data in files.items():
-            await self.write(path, data)
-
-    async def upload(self, source: Path, path: str) -> None:
-        await self._in_thread(lambda: self._files.upload(source, path))
-
-    async def download(self, path: str, target: Path, *, max_bytes: int) -> int:
-        return await self._in_thread(lambda: self._files.download(path, target, max_bytes))
-
-    async def stat(self, path: str) -> FileStat | None:
-        return await self._in_thread(lambda: self._files.stat(path))
-
-    async def watch(self, path: str, size: int) -> AsyncIterator[int]:
+    async def watch(self, path: str, size: int) -> AsyncGenerator[int, None]:
         # A look takes some microseconds, so it needs no thread.
         known = size
         changed = told = time.monotonic()
         while True:
             now = time.monotonic()
-            seen = self._files.size(path)
+            seen = self.files.size(path)
             if seen != known:
                 known, changed, told = seen, now, now
                 yield known
@@ -213,9 +177,6 @@ class LocalEnvironment:
             write_json(self._folders.spec, {**spec, "expires_at": time.time() + seconds})
 
         await self._in_thread(note)
-
-    async def left(self) -> float | None:
-        return None
 
     async def still(self) -> None:
         if not await asyncio.to_thread(kill_all, self._folders.home, TERMINATE_SECONDS):
@@ -242,9 +203,6 @@ class LocalEnvironment:
         used = self._disk[1]
         return EnvironmentMetrics(percent, memory, used.bytes, used.files, used.whole)
 
-    async def lease(self) -> Lease | None:
-        return None
-
     async def expose(self, port: int) -> str:
         self._require()
         return await self._exposures.open(port)
@@ -253,9 +211,6 @@ class LocalEnvironment:
         await self._exposures.close()
         await self.still()
         await asyncio.to_thread(at.remove, self._folders)
-
-    async def list(self, path: str) -> list[FileStat]:
-        return await self._in_thread(lambda: self._files.list(path))
 
     async def detach(self) -> None:
         """Close what belongs to this process; the environment stays."""
@@ -282,14 +237,6 @@ class LocalEnvironment:
     def _require(self) -> None:
         if not self._folders.spec.is_file():
             raise EnvironmentGone(f"the environment {self._id} is not there any more")
-
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Do blocking work; an unexpected OSError becomes EnvironmentBusy."""
-        self._require()
-        try:
-            return await asyncio.to_thread(work)
-        except OSError as error:
-            raise EnvironmentBusy(f"the host refused: {error.strerror or type(error).__name__}") from None
 
     def _cpu_now(self) -> tuple[float, float]:
         return time.monotonic(), sum(one.cpu_seconds for one in members(self._folders.home))

@@ -9,7 +9,6 @@ import re
 import signal
 import stat
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,14 +91,8 @@ class EnvironmentsFolder:
         self.sockets = self.path / "sockets"
         self.tools = self.path / "tools"
         self.ways = self.path / "ways"
-        for folder, mode in (
-            (self.path, 0o711),
-            (self.path / "boxes", 0o711),
-            (self.sockets, 0o711),
-            (self.tools, 0o755),
-            (self.ways, 0o711),
-            (self.path / "state", 0o700),
-        ):
+        passable = dict.fromkeys((self.path, self.path / "boxes", self.sockets, self.ways), 0o711)
+        for folder, mode in {**passable, self.tools: 0o755, self.path / "state": 0o700}.items():
             folder.mkdir(parents=True, exist_ok=True)
             folder.chmod(mode)
 
@@ -146,15 +139,9 @@ def _fallback(root: Path) -> Path:
 def make(folders: Folders, uid: int | None) -> None:
     """Make the folders of an environment, each for its user alone; safe to repeat."""
     folders.launched.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for folder, mode in (
-        (folders.box, 0o700),
-        (folders.home, 0o700),
-        (folders.work, 0o700),
-        (folders.out, 0o700),
-        (folders.temporary, 0o1777),
-    ):
+    for folder in (folders.box, folders.home, folders.work, folders.out, folders.temporary):
         folder.mkdir(exist_ok=True)
-        folder.chmod(mode)
+        folder.chmod(0o1777 if folder == folders.temporary else 0o700)
         if uid is not None:
             os.chown(folder, uid, uid, follow_symlinks=False)
     folders.runner.mkdir(exist_ok=True)
@@ -207,22 +194,20 @@ def members(home: Path) -> list[Member]:
         about = home.stat()
     except OSError:
         return []
-    return list(_members((about.st_dev, about.st_ino)))
-
-
-def _members(identity: tuple[int, int]) -> Iterator[Member]:
+    found: list[Member] = []
     for entry in os.listdir("/proc"):  # noqa: PTH208 - names will do, and there may be thousands
         if not entry.isdigit():
             continue
         with contextlib.suppress(OSError, ValueError, IndexError):
             # `root` is the box's view of the file system; if we may not look, the process is not ours.
             seen = os.lstat(f"/proc/{entry}/root{HOME}")
-            if (seen.st_dev, seen.st_ino) == identity:
+            if (seen.st_dev, seen.st_ino) == (about.st_dev, about.st_ino):
                 fields = family.stat_fields(int(entry))
                 cpu = (int(fields[11]) + int(fields[12])) / _TICKS
                 status = Path(f"/proc/{entry}/status").read_text(encoding="utf-8", errors="replace")
                 is_init = re.search(r"^NSpid:.*\t1$", status, re.MULTILINE) is not None
-                yield Member(int(entry), is_init, cpu, int(fields[21]) * _PAGE)
+                found.append(Member(int(entry), is_init, cpu, int(fields[21]) * _PAGE))
+    return found
 
 
 def namespace_of(pid: int) -> int:

@@ -52,8 +52,7 @@ class Launched:
                     if pidfd is not None:
                         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
                         wait_dead(pidfd, KILL_SECONDS)
-                with contextlib.suppress(FileNotFoundError):
-                    (self.folder / f"{self.name}.status").unlink()
+                (self.folder / f"{self.name}.status").unlink(missing_ok=True)
                 raise
             self._remember(BoxStatus.read(status_fd))
 

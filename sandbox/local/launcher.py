@@ -119,18 +119,9 @@ def _bound(box: Box) -> list[str]:
 
 
 def _environment(box: Box) -> list[str]:
-    values = {
-        "HOME": at.HOME,
-        "USER": "agent",
-        "LOGNAME": "agent",
-        "SHELL": "/bin/sh",
-        "PATH": box.furniture.path,
-        "LANG": "C.UTF-8",
-        "TMPDIR": at.TEMPORARY,
-        **box.env,
-    }
+    own = {"HOME": at.HOME, "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/sh", "PATH": box.furniture.path}
     options = ["--clearenv"]
-    for name, value in values.items():
+    for name, value in {**own, "LANG": "C.UTF-8", "TMPDIR": at.TEMPORARY, **box.env}.items():
         if not _NAME.fullmatch(name):
             raise SandboxError(f"{name[:40]!r} is not a name for an environment variable")
         options += ["--setenv", name, value]
@@ -162,8 +153,6 @@ CLEAN = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8"}
 
 @dataclass(frozen=True)
 class Launcher:
-    """Starts boxes on this host."""
-
     uid: int | None  # the user to step down to; None when we are an ordinary user already
     limits: BoxLimits
     seccomp: bytes
@@ -181,7 +170,19 @@ class Launcher:
         """Run a command until its end or its time-out; no process of it is left in either case."""
         with _memory("status", b"") as status_fd:
             with self._command(box, command, status_fd) as (argv, descriptors):
-                process = await _start(argv, descriptors)
+                try:
+                    process = await asyncio.create_subprocess_exec(
+                        *argv,
+                        env=CLEAN,
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE,
+                        pass_fds=descriptors,
+                        start_new_session=True,
+                        cwd="/",
+                    )
+                except (OSError, ValueError) as error:
+                    raise EnvironmentBusy(f"a box could not be started: {error.__class__.__name__}") from None
             try:
                 return await _finish(process, stdin, timeout, status_fd)
             finally:
@@ -229,22 +230,6 @@ def _read_until_ready(descriptor: int) -> bytes | None:
         if not data or len(said) > BLOCK:
             break
     return said or b"no answer"
-
-
-async def _start(argv: Sequence[str], descriptors: Sequence[int]) -> asyncio.subprocess.Process:
-    try:
-        return await asyncio.create_subprocess_exec(
-            *argv,
-            env=CLEAN,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=descriptors,
-            start_new_session=True,
-            cwd="/",
-        )
-    except (OSError, ValueError) as error:
-        raise EnvironmentBusy(f"a box could not be started: {error.__class__.__name__}") from None
 
 
 async def _finish(process: asyncio.subprocess.Process, stdin: bytes, timeout: float, status_fd: int) -> ExecResult:
@@ -327,11 +312,6 @@ def _memory(name: str, data: bytes) -> Iterator[int]:
 
 def _ceilings() -> dict[str, int]:
     """Return our own hard limits; only root with another capability could exceed them."""
-    names = {
-        "nproc": resource.RLIMIT_NPROC,
-        "fsize": resource.RLIMIT_FSIZE,
-        "nofile": resource.RLIMIT_NOFILE,
-        "data": resource.RLIMIT_DATA,
-    }
-    hard = {name: resource.getrlimit(number)[1] for name, number in names.items()}
+    names = ("nproc", "fsize", "nofile", "data")
+    hard = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1] for name in names}
     return {name: value for name, value in hard.items() if value != resource.RLIM_INFINITY}

@@ -47,12 +47,7 @@ class LocalProvider:
     """Environments under `root`; `tool_folders` are further read-only prefixes (`PREFIX/bin` goes on the PATH)."""
 
     def __init__(
-        self,
-        root: Path,
-        agent_binary: Path,
-        *,
-        tool_folders: Sequence[Path] = (),
-        limits: BoxLimits | None = None,
+        self, root: Path, agent_binary: Path, *, tool_folders: Sequence[Path] = (), limits: BoxLimits | None = None
     ) -> None:
         self._base = EnvironmentsFolder(root)
         self._agent = agent_binary
@@ -69,7 +64,7 @@ class LocalProvider:
 
     @property
     def ways(self) -> Path:
-        """Folder of the host's KEY/egress.sock for environments with hosts of their own."""
+        """Folder of the host's KEY/egress.sock for environments that may reach more hosts."""
         return self._base.ways
 
     def admits(self, uid: int) -> bool:

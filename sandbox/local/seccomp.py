@@ -69,8 +69,6 @@ _DENIED_X86_ONLY: Mapping[str, int] = {"uselib": 134, "modify_ldt": 154, "iopl":
 
 @dataclass(frozen=True)
 class Architecture:
-    """The numbers that differ between machines."""
-
     audit: int
     socket: int
     ioctl: int

@@ -39,25 +39,10 @@ _ETC: Mapping[str, str] = {
 
 # Bound one by one, because their folders also hold private keys.
 _ETC_OF_HOST = (
-    "ssl/certs",
-    "ssl/openssl.cnf",
-    "ssl/cert.pem",
-    "ca-certificates",
-    "ca-certificates.conf",
-    "pki/ca-trust",
-    "pki/tls/certs",
-    "pki/tls/cert.pem",
-    "pki/tls/openssl.cnf",
-    "crypto-policies",
-    "alternatives",
-    "ld.so.cache",
-    "ld.so.conf",
-    "ld.so.conf.d",
-    "localtime",
-    "mime.types",
-    "java-11-openjdk",
-    "java-17-openjdk",
-    "java-21-openjdk",
+    *("ssl/certs", "ssl/openssl.cnf", "ssl/cert.pem", "ca-certificates", "ca-certificates.conf"),
+    *("pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "crypto-policies"),
+    *("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types"),
+    *("java-11-openjdk", "java-17-openjdk", "java-21-openjdk"),
 )
 
 

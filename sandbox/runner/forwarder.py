@@ -29,6 +29,7 @@ BLOCK = 1 << 16
 DENIED_BYTES = 1 << 20
 WAYS = ({"gateway", "egress"}, {"gateway", "allow"}, {"gateway-url", "allow"})
 OPTIONS = ("--gateway", "--egress", "--log", "--expose", "--gateway-url", "--gateway-strip", "--allow", "--denied")
+Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -87,9 +88,7 @@ async def close(writer: asyncio.StreamWriter) -> None:
         await writer.wait_closed()
 
 
-async def relay(
-    near: tuple[asyncio.StreamReader, asyncio.StreamWriter], far: tuple[asyncio.StreamReader, asyncio.StreamWriter]
-) -> None:
+async def relay(near: Pair, far: Pair) -> None:
     try:
         await asyncio.gather(copy(near[0], far[1]), copy(far[0], near[1]))
     finally:
@@ -112,11 +111,7 @@ async def listen(path: str, denied: str | None = None) -> asyncio.Server:
     return await asyncio.start_server(serve, "127.0.0.1", 0, backlog=512)
 
 
-async def overhear(
-    near: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-    far: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-    denied: str,
-) -> None:
+async def overhear(near: Pair, far: Pair, denied: str) -> None:
     """Pass on the request to the egress proxy and its first answer; note a refusal."""
     try:
         asked = await near[0].readuntil(b"\r\n\r\n")

@@ -29,7 +29,6 @@ class Inbox:
         return any(True for _ in self._unread())
 
     def take(self) -> InboxMessage | None:
-        """Return the next message that was not taken yet."""
         for path in self._unread():
             self._read.add(path.name)
             message = _parse(path)
@@ -51,7 +50,7 @@ class Inbox:
 
 
 def _parse(path: Path) -> InboxMessage | None:
-    """Return None for a file that is not the host's, which writes only whole files."""
+    """Read a message; None if the file does not come from the host, which writes only whole files."""
     try:
         found = json.loads(path.read_bytes())
         name, line = found["id"], found["line"]

@@ -55,7 +55,6 @@ class Checkout:
         self._index: Path | None = None
 
     def use_index(self, path: Path) -> None:
-        """Work on a scratch index instead of the agent's."""
         self._index = path
 
     def __call__(
@@ -91,12 +90,10 @@ class Checkout:
             "LC_ALL": "C",
             "GIT_DIR": str(self.git_dir),
             "GIT_WORK_TREE": str(self.work),
-            "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": "/dev/null",
             "GIT_TERMINAL_PROMPT": "0",
-            "GIT_NO_REPLACE_OBJECTS": "1",
-            "GIT_LITERAL_PATHSPECS": "1",
-            "GIT_LFS_SKIP_SMUDGE": "1",
+            **dict.fromkeys(("GIT_CONFIG_NOSYSTEM", "GIT_NO_REPLACE_OBJECTS"), "1"),
+            **dict.fromkeys(("GIT_LITERAL_PATHSPECS", "GIT_LFS_SKIP_SMUDGE"), "1"),
             "GIT_CONFIG_COUNT": str(len(SETTINGS)),
         }
         for number, (name, value) in enumerate(SETTINGS):
@@ -111,7 +108,6 @@ class Checkout:
 
 
 def create(repository: Checkout, *, packs: Sequence[Path], sha: str, shallow: Sequence[str]) -> None:
-    """Create a git directory with the packs' objects and without a remote."""
     hashing = ["--object-format=sha256"] if len(sha) == 64 else []
     repository("init", "--quiet", "--template=", *hashing)
     add(repository, packs=packs, sha=sha, shallow=shallow)

@@ -126,8 +126,6 @@ class SafePath(NamedTuple):
 
 
 class _Maker(NamedTuple):
-    """Makes missing folders of a path."""
-
     owner: tuple[int, int] | None
 
     def step(self, here: int, name: str) -> int:

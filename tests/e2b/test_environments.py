@@ -208,7 +208,7 @@ async def test_no_line_is_lost_or_doubled_when_streams_break(world: E2BWorld, pr
         world.e2b.faults.add(Fault(START, kind, after=2, skip=skip))  # type: ignore[arg-type]
     data = b""
     async with asyncio.timeout(60):
-        async with aclosing(env.watch(f"{env.layout.work}/out", 0)) as sizes:  # type: ignore[type-var]
+        async with aclosing(env.watch(f"{env.layout.work}/out", 0)) as sizes:
             async for size in sizes:
                 while len(data) < size and (part := await env.read(f"{env.layout.work}/out", offset=len(data))):
                     data += part
@@ -302,7 +302,7 @@ async def test_a_sandbox_that_lost_its_files_in_a_pause_is_ended(world: E2BWorld
 async def test_a_pause_closes_the_watch_and_another_follows(world: E2BWorld, provider: E2BProvider) -> None:
     env = await provider.create("one", SPEC)
     await env.write(f"{env.layout.work}/out", b"")
-    async with asyncio.timeout(20), aclosing(env.watch(f"{env.layout.work}/out", 0)) as sizes:  # type: ignore[type-var]
+    async with asyncio.timeout(20), aclosing(env.watch(f"{env.layout.work}/out", 0)) as sizes:
         assert await anext(sizes) == 0
         await env.pause()
         await env.resume()
@@ -319,7 +319,7 @@ async def test_what_a_watch_said_before_a_kill_counts_no_more_after_it(provider:
     names = [f"run-{number}" for number in range(5)]
     for name in names:
         await env.launch(name, shell(f"while :; do echo . >> {ticks}; done"))
-    async with aclosing(env.watch(ticks, 0)) as sizes:  # type: ignore[type-var]
+    async with aclosing(env.watch(ticks, 0)) as sizes:
         while await anext(sizes) < 100:
             pass
         for name in names:

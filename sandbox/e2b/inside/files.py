@@ -48,7 +48,6 @@ def list(request: dict[str, Any]) -> dict[str, Any]:  # noqa: A001 - the host's 
 
 
 def stat(request: dict[str, Any]) -> dict[str, Any]:
-    """Return each path's entry, or null."""
     return {"entries": [None if (one := _entry(path)) is None else _told(one) for path in request["paths"]]}
 
 

@@ -42,8 +42,6 @@ def frame(kind: int, data: bytes) -> bytes:
 
 
 class Wire:
-    """One connection after its handshake."""
-
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer

@@ -66,8 +66,7 @@ def strip(request: dict[str, Any]) -> dict[str, Any]:
     gate.shut({})
     for folder in (places.INCOMING, places.OUTGOING, places.RUNS, places.LAUNCHED):
         shutil.rmtree(folder, ignore_errors=True)
-    with contextlib.suppress(FileNotFoundError):
-        Path(places.MARKER).unlink()
+    Path(places.MARKER).unlink(missing_ok=True)
     return {}
 
 

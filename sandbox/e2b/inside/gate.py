@@ -31,7 +31,6 @@ def gate(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def shut(request: dict[str, Any]) -> dict[str, Any]:
-    """End the switchboard and remove its key."""
     if found := _running():
         family.send([found[0]], 9)
     for path in (places.GATE, places.GATE_KEY, places.GATE_SOCKET):

@@ -14,30 +14,17 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 PULSE_SECONDS = 2.0
 
-OPERATIONS = {
-    "furnish": "furniture",
-    "wake": "furniture",
-    "mark": "furniture",
-    "strip": "furniture",
-    "read": "files",
-    "put": "files",
-    "stage": "files",
-    "list": "files",
-    "stat": "files",
-    "run": "commands",
-    "cancel": "commands",
-    "launch": "launching",
-    "liveness": "launching",
-    "kill": "launching",
-    "still": "launching",
-    "gate": "gate",
-    "shut": "gate",
-    "measure": "measuring",
-    "watch": "watching",
+MODULES = {
+    "furniture": ("furnish", "wake", "mark", "strip"),
+    "files": ("read", "put", "stage", "list", "stat"),
+    "commands": ("run", "cancel"),
+    "launching": ("launch", "liveness", "kill", "still"),
+    "gate": ("gate", "shut"),
+    "measuring": ("measure",),
+    "watching": ("watch",),
 }
 
 
@@ -47,10 +34,6 @@ class Refused(Exception):
     def __init__(self, kind: str, words: str) -> None:
         super().__init__(words)
         self.kind = kind
-
-
-def answer(document: dict[str, Any]) -> None:
-    say("=" + json.dumps(document))
 
 
 def say(line: str) -> None:
@@ -71,7 +54,8 @@ def main() -> None:
     # Dots let the host tell a long operation from a dead line.
     signal.signal(signal.SIGALRM, lambda *_: say("."))
     signal.setitimer(signal.ITIMER_REAL, PULSE_SECONDS, PULSE_SECONDS)
-    module = importlib.import_module("." + OPERATIONS[operation], __package__)
+    [name] = (name for name, operations in MODULES.items() if operation in operations)
+    module = importlib.import_module("." + name, __package__)
     try:
         document = getattr(module, operation)(request)
     except Refused as refused:
@@ -79,4 +63,4 @@ def main() -> None:
     except OSError as error:
         document = {"error": "busy", "words": str(error.strerror)}
     signal.setitimer(signal.ITIMER_REAL, 0)
-    answer(document)
+    say("=" + json.dumps(document))

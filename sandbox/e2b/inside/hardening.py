@@ -33,28 +33,16 @@ LOCAL = "/usr/local"
 DEEP = (LOCAL, "/etc", "/root", places.CODE, places.STATE, "/lib/systemd", "/usr/lib/systemd", "/var/spool/cron")
 """Root executes, loads or obeys files in these, at any depth."""
 SHALLOW = (
-    "/usr/bin",
-    "/usr/sbin",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/usr/lib",
-    "/usr/lib64",
-    "/usr/libexec",
-    "/usr/lib/openssh",
+    *("/bin", "/sbin", "/lib"),
+    *("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64", "/usr/libexec", "/usr/lib/openssh"),
 )
 """Only their direct entries; the many files below are as their packages made them."""
 LIBRARIES = ("/usr/lib", "/usr/local/lib")
 """They hold Python's and the loader's folders, whose names contain a version or a machine."""
 ABOVE = ("/", "/usr", "/opt", "/var", "/var/lib", "/var/forgehand", "/home")
 ENGINES = (
-    "/run/docker.sock",
-    "/run/containerd/containerd.sock",
-    "/run/crio/crio.sock",
-    "/run/podman/podman.sock",
-    "/run/buildkit/buildkitd.sock",
-    "/var/lib/lxd/unix.socket",
-    "/var/snap/lxd/common/lxd/unix.socket",
+    *("/run/docker.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/podman/podman.sock"),
+    *("/run/buildkit/buildkitd.sock", "/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket"),
     "/var/lib/incus/unix.socket",
 )
 """A user who can write to one of these can start a container as root with the whole disk in it."""
@@ -243,7 +231,6 @@ def _named(top: str, part: str) -> list[str]:
 
 
 def _entries(top: str, *, deep: bool) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield a folder and its entries."""
     waiting = [top]
     while waiting:
         folder = waiting.pop()

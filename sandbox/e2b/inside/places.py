@@ -12,8 +12,7 @@ WORK = "/work"
 TEMPORARY = "/tmp"  # noqa: S108 - a path inside a machine of one session
 OUT = "/var/forgehand/out"
 
-CODE = "/opt/forgehand"
-"""Belongs to root, read-only for the agent: the host's packages under their own names."""
+CODE = "/opt/forgehand"  # belongs to root, read-only for the agent: the host's packages under their own names
 RUNNER = CODE + "/sandbox/runner"
 HANDS = CODE + "/sandbox/e2b/inside"
 
@@ -37,7 +36,6 @@ BASES = (WORK, OUT, HOME, TEMPORARY, RUNNER)  # the host opens files only below 
 
 @functools.cache
 def identity() -> tuple[int, int]:
-    """Return the agent's user and group."""
     try:
         found = pwd.getpwnam(USER)
     except KeyError:

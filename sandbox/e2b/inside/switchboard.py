@@ -23,8 +23,7 @@ STRANGERS = 32  # connections to the port that have not proved who they are
 AGENTS = 128
 HOLD_SECONDS = 60.0  # how long the agent waits for a host that is away
 ANSWER_SECONDS = 5.0
-SILENCE_SECONDS = 75.0
-"""The host pings every twenty seconds; a longer silence means that it has gone."""
+SILENCE_SECONDS = 75.0  # the host pings every twenty seconds; a longer silence means that it has gone
 BLOCK = 1 << 16
 REFUSAL = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
