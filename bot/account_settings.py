@@ -1,4 +1,4 @@
-"""What an account's owner may set for its installation: limits below the operator's, and default triggers."""
+"""The settings that an account's owner may choose: limits below the operator's, and default triggers."""
 
 from __future__ import annotations
 
@@ -35,8 +35,6 @@ def version(choices: Choices) -> int:
 
 @dataclass(frozen=True)
 class LimitKey:
-    """A limit that an account may lower but not raise."""
-
     name: str
     title: str
     operators: Callable[[Limits], float]
@@ -49,7 +47,6 @@ class LimitKey:
         return "" if value is None else f"{value:.2f}".removesuffix(".00") if self.dollars else f"{value}"
 
     def read(self, text: str, limits: Limits) -> float | int | None:
-        """Return None for an empty field; raise Wrong for a bad one."""
         if not text:
             return None
         match = (_DOLLARS if self.dollars else _WHOLE).fullmatch(text)
@@ -85,8 +82,6 @@ ACCOUNT = "this account"
 
 @dataclass(frozen=True)
 class Effective:
-    """A limit that counts, and who set it."""
-
     key: LimitKey
     value: float
     source: str

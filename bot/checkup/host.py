@@ -37,8 +37,7 @@ async def examine_folder(data_dir: Path, database: Address) -> list[CheckupFindi
     git = await _first_line("git", "--version")
     return [
         await _disk(data_dir),
-        await _database(database),
-        *await _paused(database),
+        *await _database(database),
         good("git", git) if git else bad("git", "git is not on PATH.", "Install it (on Debian: apt install git)."),
     ]
 
@@ -54,32 +53,23 @@ async def _disk(folder: Path) -> CheckupFinding:
     return good("disk", words)
 
 
-async def _database(where: Address) -> CheckupFinding:
+async def _database(where: Address) -> list[CheckupFinding]:
+    """Check the store, and report a pause: people who do not know of it would take it for a fault."""
     try:
         if not await asyncio.to_thread(exists, where):
-            return good("database", "There is none yet; the first start creates it.")
+            return [good("database", "There is none yet; the first start creates it.")]
         async with Store.reading(where) as store:
-            broken = await operations.check(store)
-    except BotError as error:
-        return bad("database", str(error), "Start `forgehand serve` once after an upgrade, or restore a backup.")
-    if broken:
-        return bad("database", broken[0], "Restore a backup that was made with `forgehand db backup`.")
-    return good("database", f"{store.name} is sound.")
-
-
-async def _paused(where: Address) -> list[CheckupFinding]:
-    """Report a pause: people who do not know of it would take it for a fault."""
-    try:
-        if not await asyncio.to_thread(exists, where):
-            return []
-        async with Store.reading(where) as store:
+            if broken := await operations.check(store):
+                return [bad("database", broken[0], "Restore a backup that was made with `forgehand db backup`.")]
             since = await operations.paused_at(store)
-    except BotError:
-        return []  # the check of the database reports it
-    if since is None:
-        return []
-    at = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return [warning("paused", f"Nothing new has started since {at}.", "`forgehand resume` starts what is waiting.")]
+    except BotError as error:
+        return [bad("database", str(error), "Start `forgehand serve` once after an upgrade, or restore a backup.")]
+    found = [good("database", f"{store.name} is sound.")]
+    if since is not None:
+        at = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        fix = "`forgehand resume` starts what is waiting."
+        found.append(warning("paused", f"Nothing new has started since {at}.", fix))
+    return found
 
 
 async def _agent(newest_in: Path | None) -> CheckupFinding:

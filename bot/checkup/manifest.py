@@ -28,7 +28,6 @@ class Manifest:
         return frozenset(self.content["default_events"])
 
     def missing_permissions(self, granted: Mapping[str, str]) -> dict[str, str]:
-        """Return the permissions that are not granted, or too low."""
         return {
             name: level
             for name, level in self.permissions.items()

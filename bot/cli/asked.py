@@ -1,41 +1,61 @@
-"""What most commands take in the same words, and where the store is that they then read."""
+"""The options of most commands, and the way to the settings and the store that they name."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from bot import settings
 from bot.cli import console
-from bot.errors import UserError
+from bot.errors import SettingsError, UserError
 from bot.settings import Address
 
+if TYPE_CHECKING:
+    from bot.store.base import Store
+
+T = TypeVar("T")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Config = Annotated[Path | None, typer.Option(metavar="FILE", help="A file of NAME=value lines; the environment wins.")]
 
 
 def database(config: Path | None) -> Address:
-    return settings.read_database(settings.from_environment(config))
+    try:
+        return settings.read_database(settings.from_environment(config))
+    except SettingsError as error:
+        console.fail(str(error))
 
 
 def data_dir(config: Path | None) -> Path:
     return settings.data_dir(settings.from_environment(config))
 
 
+def read_store(config: Path | None, look: Callable[[Store], Awaitable[T]]) -> T:
+    """Return what `look` finds in the store. A service may run at the same time."""
+    from bot.store.base import Store
+
+    async def looked() -> T:
+        async with Store.reading(database(config)) as store:
+            return await look(store)
+
+    return console.run(looked())
+
+
 def values_for(path: Path, config: Path | None) -> dict[str, str]:
-    """For a command that works on a folder; what stands in that folder is no setting unless `config` names it."""
+    """Read the settings of a command that works on a folder; a `.env` in that folder counts only as `config`."""
     foreign = _root(path)
     if config is None and foreign is not None and settings.is_left_out(foreign):
         console.say(
-            f"{Path.cwd() / '.env'} is not read, as it lies in the folder that is worked on; --config .env reads it."
+            f"{Path.cwd() / '.env'} is not read, because it is in the folder that the agent works on. Use --config "
+            ".env to read it."
         )
     return settings.from_environment(config, foreign=foreign)
 
 
 def _root(path: Path) -> Path | None:
-    """Of the work tree that the folder is in, or the folder; None where there is none, as will be said."""
+    """Return the root of the work tree around the folder, or the folder; None if it does not exist."""
     from bot.workbench import repository
 
     try:

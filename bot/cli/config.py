@@ -1,28 +1,31 @@
-"""`forgehand config …`: checks a repository's `.github/forgehand.yml`, its schema, and what counts for an account."""
+"""`forgehand config …`: checks a repository's `.github/forgehand.yml`, prints its schema, shows account settings."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bot import settings
 from bot.cli import console
-from bot.cli.asked import AsJson, Config
+from bot.cli.asked import AsJson, Config, read_store
 from bot.cli.shape import CommandGroup
 from bot.errors import BadRepoConfig
+
+if TYPE_CHECKING:
+    from bot.store.base import Store
 
 app = CommandGroup(help="Check a repository's config file; show an account's limits.")
 
 
 @app.command()
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="It need not have that name.")], as_json: AsJson = False
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="It may have any name.")], as_json: AsJson = False
 ) -> None:
-    """Whether FILE can be used as `.github/forgehand.yml`, with the line of each mistake."""
+    """Check FILE as a `.github/forgehand.yml`, and name the line of each mistake."""
     from bot import repo_config
 
     try:
@@ -43,7 +46,7 @@ def check(
 
 @app.command()
 def schema() -> None:
-    """The JSON Schema of the file, as it is published in `forgehand.schema.json`."""
+    """Print the JSON Schema of the file, as in `forgehand.schema.json`."""
     from bot import repo_config
 
     typer.echo(json.dumps(repo_config.schema(), indent=2))
@@ -55,22 +58,15 @@ def show(
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """The limits and default triggers that count for ACCOUNT, each with where it comes from."""
-    rows = console.run(_counting(config, account))
-    if as_json:
-        console.print_json(rows)
-        return
-    for row in rows:
-        typer.echo(f"{row['title']}: {row['words']} ({row['source']})")
-
-
-async def _counting(config: Path | None, account: str) -> list[dict[str, Any]]:
+    """Show the limits and default triggers of ACCOUNT, and who set each one."""
     from bot import account_settings
     from bot.cli.vault_access import installation_of
     from bot.store import accounts
-    from bot.store.base import Store
 
-    values = settings.from_environment(config)
-    async with Store.reading(settings.read_database(values)) as store:
-        own = await accounts.settings_of(store, (await installation_of(store, account))[0])
-    return account_settings.listed(settings.read_limits(values), own)
+    async def look(store: Store) -> list[dict[str, Any]]:
+        limits = settings.read_limits(settings.from_environment(config))
+        choices = await accounts.settings_of(store, (await installation_of(store, account))[0])
+        return account_settings.listed(limits, choices)
+
+    rows = read_store(config, look)
+    console.print_rows(rows, lambda row: f"{row['title']}: {row['words']} ({row['source']})", as_json=as_json)

@@ -1,4 +1,4 @@
-"""How the command line speaks: results to stdout, all else to stderr, an error as one sentence and an exit code."""
+"""The output of the command line: results to stdout, the rest to stderr, an error as one sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Coroutine
-from importlib import metadata
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeVar
 
 import typer
@@ -21,7 +22,7 @@ T = TypeVar("T")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end; an error of ours is printed as its sentence and ends with exit code 1."""
+    """Run to the end; print an error of ours as its sentence and exit with code 1."""
     try:
         return asyncio.run(work)
     except (BotError, SandboxError) as error:
@@ -30,25 +31,20 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         raise typer.Exit(130) from None
 
 
-def version() -> str:
-    return f"forgehand {metadata.version('forgehand')}"
-
-
 def look_in_no_relative_folder() -> None:
-    """Programs are where the PATH says from the root: `.` or `node_modules/.bin` in it would be of whatever folder a
-    command is used on."""
+    """Drop relative entries of PATH: `.` or `node_modules/.bin` would run programs of the folder that we work on."""
     named = os.environ.get("PATH", os.defpath).split(os.pathsep)
     os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, named)) or os.defpath
 
 
 def require_git() -> None:
-    """Asked before anything is started: in the middle of a session its absence has many faces."""
+    """Check before anything starts: in the middle of a session, missing git causes confusing errors."""
     if shutil.which("git") is None:
         raise SettingsError("git is not on PATH. Install it (on Debian: apt install git).")
 
 
 def seen(text: str) -> str:
-    """What stands in a folder's name says nothing to the terminal, and names that are no UTF-8 can be printed."""
+    """Replace control characters and broken UTF-8, as in a folder's name."""
     return "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in text)
 
 
@@ -58,20 +54,31 @@ def fail(sentence: str, code: int = 1) -> NoReturn:
 
 
 def say(text: str) -> None:
-    """For people, beside the result."""
     typer.echo(seen(text), err=True)
 
 
 def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
-    sys.stdout.flush()  # whoever follows reads it now
+    sys.stdout.flush()  # for people who follow the output
+
+
+def print_rows(rows: Sequence[Any], line: Callable[[Any], str], *, as_json: bool, none: str = "") -> None:
+    """Print rows as JSON, or a line for each; `none` says that there are no rows."""
+    if as_json:
+        print_json([row if isinstance(row, dict) else asdict(row) for row in rows])
+    elif rows or none:
+        typer.echo("\n".join(map(line, rows)) or none)
+
+
+def when(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def stop_signals() -> asyncio.Event:
-    """Set on SIGINT, SIGTERM or a closed terminal: time to let go."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN or number is not signal.SIGHUP:  # nohup is meant
+        under_nohup = number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN
+        if not under_nohup:
             loop.add_signal_handler(number, event.set)
     return event

@@ -1,4 +1,4 @@
-"""`forgehand db …`: a backup of the store, and whether it is sound; both beside the running service."""
+"""`forgehand db …`: backs the store up and checks it, while the service may run."""
 
 from __future__ import annotations
 
@@ -8,46 +8,33 @@ from typing import Annotated
 import typer
 
 from bot.cli import console
-from bot.cli.asked import AsJson, Config, database
+from bot.cli.asked import AsJson, Config, read_store
 from bot.cli.shape import CommandGroup
-from bot.settings import Address
 
-app = CommandGroup(help="Back the store up, or check it.")
+app = CommandGroup(help="Back up the store, or check it.")
 
 
 @app.command()
 def backup(
-    target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new file, in a folder that is there.")],
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new file in an existing folder.")],
     config: Config = None,
 ) -> None:
-    """Write a consistent copy to TARGET, which must not exist. It holds what the store holds: keep it private."""
-    console.run(_backup(database(config), target))
-    typer.echo(f"The store is copied to {target}.")
-
-
-async def _backup(where: Address, target: Path) -> None:
+    """Write a consistent copy of the store to TARGET. Keep it as private as the store."""
     from bot.store import operations
-    from bot.store.base import Store
 
-    async with Store.reading(where) as store:
-        await operations.backup(store, target)
+    read_store(config, lambda store: operations.backup(store, target))
+    typer.echo(f"The store is copied to {target}.")
 
 
 @app.command()
 def check(as_json: AsJson = False, config: Config = None) -> None:
-    """Say what is wrong with the store's file; exit code 1 when something is."""
-    problems = console.run(_check(database(config)))
+    """Check the store's file; the exit code is 1 if it is damaged."""
+    from bot.store import operations
+
+    problems = read_store(config, operations.check)
     if as_json:
         console.print_json({"sound": not problems, "problems": problems})
     else:
         typer.echo("\n".join(problems) or "The store is sound.")
     if problems:
         raise typer.Exit(1)
-
-
-async def _check(where: Address) -> list[str]:
-    from bot.store import operations
-    from bot.store.base import Store
-
-    async with Store.reading(where) as store:
-        return await operations.check(store)

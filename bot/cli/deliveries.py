@@ -1,20 +1,22 @@
-"""`forgehand deliveries …`: what became of each webhook and why, and a way to have one taken up again."""
+"""`forgehand deliveries …`: what became of each webhook and why, and a way to replay one."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bot import settings
 from bot.cli import console, delivery_file, service
-from bot.cli.asked import AsJson, Config, database
+from bot.cli.asked import AsJson, Config, database, read_store
 from bot.cli.delivery_file import Read
 from bot.cli.shape import CommandGroup
-from bot.settings import Address
+
+if TYPE_CHECKING:
+    from bot.store.base import Store
 
 app = CommandGroup(help="List webhooks, explain what became of one, replay one.")
 Event = Annotated[str, typer.Option(metavar="NAME", help="The event of a bare payload, such as issue_comment.")]
@@ -27,27 +29,17 @@ IdOrFile = Annotated[
 
 @app.command("list")
 def list_(as_json: AsJson = False, limit: Limit = 100, config: Config = None) -> None:
-    """The latest, newest first."""
-    rows = console.run(_list(database(config), limit))
-    if as_json:
-        console.print_json(rows)
-        return
-    if not rows:
-        typer.echo("No deliveries yet.")
-    for row in rows:
-        typer.echo(f"{row['guid']}  {row['explained']}")
-
-
-async def _list(where: Address, limit: int) -> list[dict[str, Any]]:
+    """List the latest webhooks, newest first."""
     from bot.store import deliveries
-    from bot.store.base import Store
 
-    async with Store.reading(where) as store:
-        return [_row(one) for one in await deliveries.listing(store, limit)]
+    rows = [_row(one) for one in read_store(config, lambda store: deliveries.listing(store, limit))]
+    console.print_rows(
+        rows, lambda row: f"{row['guid']}  {row['explained']}", as_json=as_json, none="No deliveries yet."
+    )
 
 
 def _row(delivery: Any) -> dict[str, Any]:
-    """Without the body; `explained` is the sentence of `why` in a thread."""
+    """Drop the body, and add `explained`: the sentence of `why` in a thread."""
     from bot.live.sections import duration
     from bot.text.blocks import plain
     from bot.words import replies
@@ -58,20 +50,24 @@ def _row(delivery: Any) -> dict[str, Any]:
 
 @app.command()
 def explain(id_or_file: IdOrFile, event: Event = "", as_json: AsJson = False, config: Config = None) -> None:
-    """Why a delivery was acted upon or not, in the words of `why`; or what would come of one in a file."""
+    """Explain why a delivery started something or not, as `why` does, or what a delivery in a file would start."""
+    from bot.store import deliveries
     from bot.store.base import exists
 
-    path, ledger = Path(id_or_file), database(config)
+    path = Path(id_or_file)
     found = delivery_file.read(path, event) if path.is_file() else None
     guid = found.guid if found else id_or_file
-    row = console.run(_get(ledger, guid)) if guid and (found is None or exists(ledger)) else None
+
+    async def look(store: Store) -> dict[str, Any] | None:
+        stored = await deliveries.get(store, guid) if guid else None
+        return _row(stored) if stored else None
+
+    row = read_store(config, look) if guid and (found is None or exists(database(config))) else None
     if row is None and found is not None:
         _foretell(found, as_json, config)
         return
     if row is None:
-        console.fail(
-            f"There is no delivery {id_or_file} in the ledger: it never came, or it is older than what is kept."
-        )
+        console.fail(f"There is no delivery {id_or_file}: it never arrived, or its record has expired.")
     if as_json:
         console.print_json(row)
         return
@@ -81,34 +77,18 @@ def explain(id_or_file: IdOrFile, event: Event = "", as_json: AsJson = False, co
 
 
 def _foretell(found: Read, as_json: bool, config: Path | None) -> None:
-    """Of one that is not in the ledger."""
     word = settings.from_environment(config).get("FORGEHAND_COMMAND", "").strip() or "/claude"
     words = delivery_file.foretold(found, word)
     if as_json:
         console.print_json({"event": found.event, "guid": found.guid, "state": None, "explained": words})
     else:
-        typer.echo(f"{words} It is not in the ledger: `forgehand deliveries replay` has it taken up.")
-
-
-async def _get(where: Address, guid: str) -> dict[str, Any] | None:
-    from bot.store import deliveries
-    from bot.store.base import Store
-
-    async with Store.reading(where) as store:
-        found = await deliveries.get(store, guid)
-        return _row(found) if found else None
+        typer.echo(f"{words} It has not arrived yet: `forgehand deliveries replay` delivers it.")
 
 
 @app.command()
 def replay(id_or_file: IdOrFile, event: Event = "", as_json: AsJson = False, config: Config = None) -> None:
-    """Have a delivery taken up again: one that failed, by its id, or one from a file."""
+    """Replay a delivery: one that failed, by its id, or one from a file."""
     path, body = Path(id_or_file), {"guid": id_or_file}
     if path.is_file():
         body = {"delivery": delivery_file.as_new(delivery_file.read(path, event))}
-    done, answer = console.run(service.ask(database(config), "replay", body))
-    if as_json:
-        console.print_json({"replayed": done, "message": answer})
-    elif done:
-        typer.echo(answer)
-    if not done:
-        console.fail(answer)
+    service.show_answer(service.ask(database(config), "replay", body), "replayed", as_json=as_json)

@@ -1,4 +1,4 @@
-"""A delivery in a file: what stands in it, and what would come of it, as far as nobody need be asked for that."""
+"""A delivery in a file: its content, and what it would start, as far as we know without asking GitHub."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bot.cli import console
 from bot.models import DeliveryId
 
 LARGEST = 25 << 20
-UNREADABLE = "This file is neither a payload nor a delivery as GitHub's API and the App's page show it."
-BY_CONFIG = "What it says starts something where a repository's config says so; there is no command in it."
-TAKEN_UP = "It tells of something that is taken note of; there is no text in it that could hold a command."
+UNREADABLE = "This file is neither a payload nor a delivery in the form of GitHub's API or the App's page."
+BY_CONFIG = "It holds no command, but starts something if the repository's config says so."
+TAKEN_UP = "Forgehand would take note of it. It holds no text that could be a command."
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Read:
     event: str
     body: str
     guid: DeliveryId | None
-    """Of a delivery as GitHub's API shows it; a bare payload does not name its own."""
+    """None for a bare payload, which does not name its GUID."""
 
 
 def read(path: Path, event: str) -> Read:
@@ -35,12 +35,12 @@ def read(path: Path, event: str) -> Read:
     except (ValueError, AttributeError, TypeError, RecursionError):
         console.fail(UNREADABLE)
     if not name:
-        console.fail("Which event is it? Say it with `--event issue_comment`, for example.")
+        console.fail("Which event is it? Name it, for example with `--event issue_comment`.")
     return Read(name, json.dumps(payload), guid)
 
 
 def as_new(found: Read) -> str:
-    """A new delivery of the ledger, as JSON; texts that were acted upon before still start nothing twice."""
+    """Return it as a new delivery, in JSON; a comment that already started something starts nothing twice."""
     import msgspec
 
     from bot.store.deliveries import NewDelivery, digest
@@ -54,7 +54,7 @@ def as_new(found: Read) -> str:
 
 
 def foretold(found: Read, word: str) -> str:
-    """What would come of it. Whether its author may, and what the repository says, is asked when it is taken up."""
+    """Foretell what it would start, without the author's permission and the repository's config."""
     from bot import commands, events
     from bot.errors import CommandError
     from bot.events.ignored import Ignored
@@ -79,7 +79,7 @@ def foretold(found: Read, word: str) -> str:
 
 
 def _parts(found: Any, event: str) -> tuple[str, dict[str, Any], DeliveryId | None]:
-    """The event's name, its payload and its GUID, from a delivery with its request or from a payload alone."""
+    """Return the event's name, payload and GUID, from a delivery with its request or from a bare payload."""
     request = found.get("request")
     if not isinstance(request, dict):
         return event, dict(found), None

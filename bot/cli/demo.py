@@ -1,4 +1,4 @@
-"""`forgehand demo`: a whole session without an account, to watch in a browser or to print as one object."""
+"""`forgehand demo`: a whole session without an account, in a browser or printed as one object."""
 
 from __future__ import annotations
 
@@ -16,32 +16,19 @@ from bot.cli import console
 if TYPE_CHECKING:
     from bot.cli.demo_story import Story
 
-
 WAIT_FOR_WATCHER_SECONDS = 15.0
-
-
-class Scenario(StrEnum):
-    """The names of the plays."""
-
-    FIX = "fix"
-    ASK = "ask"
-    PLAN = "plan"
-    STEER = "steer"
-    STOP = "stop"
-    UNDO = "undo"
-    REVIEW = "review"
-    CRASH = "crash"
+Scenario = StrEnum("Scenario", ["FIX", "ASK", "PLAN", "STEER", "STOP", "UNDO", "REVIEW", "CRASH"])
 
 
 def command(
     scenario: Annotated[
-        Scenario, typer.Option(metavar="NAME", help=f"What is played: {', '.join(Scenario)}.")
+        Scenario, typer.Option(metavar="NAME", help=f"The story to show: {', '.join(Scenario)}.")
     ] = Scenario.FIX,
     headless: Annotated[bool, typer.Option("--headless", help="Run once without a browser, then end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; implies --headless.")] = False,
     port: Annotated[
         int,
-        typer.Option(metavar="PORT", min=0, max=65535, help="Where the page is on 127.0.0.1; 0: any free one."),
+        typer.Option(metavar="PORT", min=0, max=65535, help="The page's port on 127.0.0.1; 0: any free one."),
     ] = 8787,
 ) -> None:
     """Watch a real session on a simulated GitHub: no account, no key, no network."""
@@ -109,7 +96,7 @@ async def _watched(scenario: Scenario, port: int) -> None:
         if await _until(_tell(story), stop):
             await stop.wait()
             return
-    console.say("Ended in the middle; nothing of it runs on.")
+    console.say("The demo was stopped; everything of it has ended.")
     raise typer.Exit(130)
 
 
@@ -125,7 +112,7 @@ async def _tell(story: Story) -> None:
 
 
 async def _until(work: Coroutine[Any, Any, object], stop: asyncio.Event, timeout: float | None = None) -> bool:
-    """Whether the work came to its end before it was told to stop, or before its time was up."""
+    """Run the work; return False if `stop` or the timeout came first."""
     ending, working = asyncio.create_task(stop.wait()), asyncio.create_task(work)
     await asyncio.wait((ending, working), timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
     done = working.done()
@@ -134,5 +121,5 @@ async def _until(work: Coroutine[Any, Any, object], stop: asyncio.Event, timeout
     ending.cancel()
     await asyncio.gather(ending, working, return_exceptions=True)
     if done:
-        working.result()  # what it raised is the caller's
+        working.result()  # raises the work's error
     return done

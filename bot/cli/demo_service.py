@@ -1,7 +1,7 @@
-"""The demo's Forgehand: the real service in a process of its own, which can be killed and started again.
+"""The demo's Forgehand: the real service in a separate process, which the demo can kill and start again.
 
-`python -m bot.cli.demo_service` is that process. Its settings come as one line on stdin, so that no secret is in its
-arguments or environment; it ends when stdin does, and so never outlives the demo.
+`python -m bot.cli.demo_service` is that process. It gets its settings as one line on stdin, so that its arguments and
+environment hold no secret. It ends when stdin does, so it never outlives the demo.
 """
 
 from __future__ import annotations
@@ -23,12 +23,10 @@ START_SECONDS, STOP_SECONDS = 60.0, 20.0
 
 
 class DemoService:
-    """`async with Service.running(values, app, log) as service`; GitHub's webhooks go to it."""
-
     def __init__(self, values: Mapping[str, str], app: App, log: Path) -> None:
         self.isolation = ""
         self.url = ""
-        """Where its own pages are; another one after each start."""
+        """The address of its pages; each start changes it."""
         self.starts = 0
         self.up = False
         self._values = values
@@ -48,7 +46,7 @@ class DemoService:
             await service._stop()
 
     async def crash(self) -> None:
-        """SIGKILL, as from a power cut or the kernel's hand, and a new process on what is on disk."""
+        """Kill the process as a power cut would, and start a new one on the same disk."""
         async with self._one_at_a_time:
             assert self._process is not None
             self.up = False
@@ -59,22 +57,22 @@ class DemoService:
 
     async def _start(self) -> None:
         self._log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # -P: a module of the working directory, which may be anybody's, is not taken for one of ours.
+        # -P: a module in the working directory, which anybody may have written, must not replace one of ours
         command = (sys.executable, "-P", "-m", "bot.cli.demo_service")
-        with self._log.open("ab") as log:  # of a session of its own: Ctrl-C is for the demo, which then ends it
+        with self._log.open("ab") as log:  # in a new session: Ctrl-C is for the demo, which then ends the service
             self._process = await asyncio.create_subprocess_exec(
                 *command, stdin=PIPE, stdout=PIPE, stderr=log, start_new_session=True
             )
-        told = await self._told(self._process)
-        if "url" not in told:
-            raise SettingsError(told.get("error") or f"Forgehand did not start; {self._log} says why.")
-        self.url, self.isolation = told["url"], told["isolation"]
+        answer = await self._answer(self._process)
+        if "url" not in answer:
+            raise SettingsError(answer.get("error") or f"Forgehand did not start; {self._log} says why.")
+        self.url, self.isolation = answer["url"], answer["isolation"]
         self._app.webhook_url = f"{self.url}/webhook"
         self.starts += 1
         self.up = True
 
-    async def _told(self, process: Process) -> dict[str, str]:
-        """What it says once it listens; nothing when it ended before."""
+    async def _answer(self, process: Process) -> dict[str, str]:
+        """Return its first line, which it prints once it listens; nothing if it ends before."""
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(json.dumps(dict(self._values)).encode() + b"\n")
         with contextlib.suppress(TimeoutError, ConnectionError):
@@ -97,7 +95,6 @@ class DemoService:
 
 
 async def serve() -> None:
-    """In the other process."""
     from bot import app, settings
 
     values = json.loads(await asyncio.to_thread(sys.stdin.readline))

@@ -1,4 +1,4 @@
-"""What happens in one run of the demo: a play is acted out on the simulated GitHub, and what came of it is known."""
+"""One run of the demo: acts a play out on the simulated GitHub and reports the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECONDS = 120.0
 
 @dataclass
 class Story:
-    """With the times at which it happened."""
+    """A play in progress; `seconds` holds the time of each stage."""
 
     play: Play
     github: SimulatedGitHub
@@ -41,30 +41,26 @@ class Story:
     data_dir: Path
     url: str
     watched: asyncio.Event
-    """Set once somebody looks at the page."""
     secrets: list[str]
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def live(self) -> list[Comment]:
-        """The live comments, one for each turn."""
         written = (one for one in self.issue.comments if one.author is self.app.bot and not one.deleted)
         return [one for one in written if MARKER.match(one.body)]
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """Of the turns that have ended."""
         found = (MARKER.match(one.body) for one in self.live)
         return [Outcome(one[1]) for one in found if one and one[1]]
 
     @property
     def pull(self) -> Pull | None:
-        """That of ours."""
         return next((one for one in self.repo.pulls.values() if one.issue.author is self.app.bot), None)
 
     @property
     def verified(self) -> list[str]:
-        """The commands that Forgehand itself has run on what is in the pull request, as this says how they ended."""
+        """Return the checks that Forgehand ran on the pull request's code, as its text lists them."""
         said = (self.pull.body or "" if self.pull else "").partition("### Verified by Forgehand")[2]
         return [line.removeprefix("- ") for line in said.splitlines() if line.startswith(("- ✓", "- ✗"))]
 
@@ -73,14 +69,11 @@ class Story:
         return f"{self.github.url}/{self.repo.full_name}/pull/{self.pull.number}" if self.pull else None
 
     async def begin(self) -> None:
-        """To the end of the first turn, with what happens in the middle of it."""
+        """Play the first turn, with everything that happens in the middle of it."""
         began = time.monotonic()
         self.github.comment(self.issue, self.play.opening, by=MAINTAINER)
-        watches = [
-            asyncio.create_task(self._timed("comment", began)),
-            asyncio.create_task(self._timed("first_model_request", began)),
-            asyncio.create_task(self._timed("pull_request", began)),
-        ]
+        stages = ("comment", "first_model_request", "pull_request")
+        watches = [asyncio.create_task(self._timed(stage, began)) for stage in stages]
         try:
             await self._interrupt()
             await self.github.changed(lambda: self.outcomes, SECONDS)
@@ -91,7 +84,7 @@ class Story:
             await asyncio.gather(*watches, return_exceptions=True)
 
     async def end(self) -> None:
-        """What the play's person does then, to the end of the turn that it begins."""
+        """Play what the person does then, and the turn that it starts."""
         if self.play.afterwards is not None:
             self.do(self.play.afterwards)
             await self.github.changed(lambda: len(self.outcomes) > 1, SECONDS)
@@ -112,7 +105,10 @@ class Story:
             await self.service.crash()
         else:
             said = self.do(deed)
-            await self.github.changed(lambda: self.outcomes or (said is not None and _heard(said)), SECONDS)
+            reactions = said.reactions if said else []
+            await self.github.changed(
+                lambda: self.outcomes or any(one.content == "rocket" for one in reactions), SECONDS
+            )
         self.model.release(MIDDLE)
 
     def do(self, deed: Say | Tick | Push) -> Comment | None:
@@ -125,7 +121,7 @@ class Story:
         return self.live[-1]
 
     async def tests_pass(self) -> bool | None:
-        """On a checkout of what was really pushed; None when nothing was."""
+        """Run the tests on a checkout of the pushed commit; None if nothing was pushed."""
         if self.pull is None:
             return None
         folder = self.github.state.root / "checked-out"
@@ -136,12 +132,7 @@ class Story:
         return await process.wait() == 0
 
     def credentials_found(self) -> list[str]:
-        """Where one of this run's credentials can be read though it should not: nowhere, we hope."""
         tokens = [token.value for token in self.github.state.tokens.values()]
         said = [request.body for request in self.model.requests]
         bodies = [body for issue in self.repo.issues.values() for one in issue.comments for _, body in one.history]
         return credentials_in([*self.secrets, *tokens], said, bodies, database.in_folder(self.data_dir))
-
-
-def _heard(said: Comment) -> bool:
-    return any(one.content == "rocket" for one in said.reactions)

@@ -36,9 +36,9 @@ STALE = ("repositories", "turns", "transcripts", "kept")
 
 @asynccontextmanager
 async def telling(root: Path, port: int, play: Play, *, watched: bool) -> AsyncIterator[Story]:
-    """Everything up and connected; nobody has asked for anything yet. `watched` leaves a person time to look; without,
-    the agent looks for credentials before it works. Demos beside each other have a folder each, and none leaves
-    anything running."""
+    """Start and connect everything; nobody has asked for anything yet. `watched` gives a person time to look;
+    otherwise the agent searches for credentials before it works. Demos at the same time use separate folders, and none
+    leaves anything running."""
     async with AsyncExitStack() as stack:
         folder = _taken(stack, root)
         data_dir, github_dir = folder / "data", folder / "github"
@@ -54,8 +54,7 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool) -> AsyncI
         registered = github.create_app(slug="forgehand", webhook_secret=hook)
         registered.callback_urls = [f"{github.url}{FORGEHANDS}/oauth/callback"]
         github.state.at_the_browser = MAINTAINER
-        repo, issue = _shop(github, registered)
-        issue = _basket(github, repo) if play.on_pull else issue
+        repo, issue = _shop(github, registered, on_pull=play.on_pull)
         values = _settings(data_dir, github, registered, model, key)
         stack.push_async_callback(_end_environments, data_dir)
         service = await stack.enter_async_context(DemoService.running(values, registered, folder / "service.log"))
@@ -85,7 +84,7 @@ def _taken(stack: AsyncExitStack, root: Path) -> Path:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise SettingsError(
-            f"{root} cannot be used: {error.strerror}. Set FORGEHAND_DATA_DIR to a folder of your own."
+            f"{root} cannot be used: {error.strerror}. Set FORGEHAND_DATA_DIR to a folder that you own."
         ) from None
     return folder
 
@@ -100,25 +99,23 @@ async def _github(stack: AsyncExitStack, root: Path, port: int, pages: Pages) ->
         raise SettingsError(f"Port {port} {why}. Name another with --port; 0 takes any free one.") from None
 
 
-def _shop(github: SimulatedGitHub, registered: App) -> tuple[Repository, Issue]:
+def _shop(github: SimulatedGitHub, registered: App, *, on_pull: bool) -> tuple[Repository, Issue]:
     repo = github.create_repo(discount.REPOSITORY, files=discount.FILES, private=True)
     github.user(MAINTAINER)
     repo.grant(MAINTAINER, "maintain")
     github.install(registered, repos=[repo])
     issue = github.open_issue(repo, title=discount.ISSUE_TITLE, body=discount.ISSUE_BODY, by=MAINTAINER)
-    return repo, issue
-
-
-def _basket(github: SimulatedGitHub, repo: Repository) -> Issue:
+    if not on_pull:
+        return repo, issue
     github.user(basket.AUTHOR)
     repo.grant(basket.AUTHOR, "write")
     github.commit(repo, basket.BRANCH, basket.FILES, by=basket.AUTHOR, message=basket.TITLE)
     pull = github.open_pull(repo, head=basket.BRANCH, by=basket.AUTHOR, title=basket.TITLE, body=basket.BODY)
-    return pull.issue
+    return repo, pull.issue
 
 
 async def _end_environments(data_dir: Path) -> None:
-    """Sessions outlive the service that began them; those of a demo are of no use to the next one."""
+    """End the sandboxes: sessions outlive their service, and the next demo cannot use them."""
     choice = await choose(data_dir / "environments")
     for left in await choice.provider.find({}):
         await left.terminate()
@@ -131,8 +128,8 @@ def _settings(
     return {
         "FORGEHAND_DATA_DIR": str(data_dir),
         "FORGEHAND_PORT": "0",
-        "FORGEHAND_KEEP_MINUTES": "0",  # what it leaves behind is removed with its folder
-        "FORGEHAND_SETTLE_SECONDS": "0",  # its pushes come one by one, and somebody watches
+        "FORGEHAND_KEEP_MINUTES": "0",  # the demo removes its folder anyway
+        "FORGEHAND_SETTLE_SECONDS": "0",  # pushes come one by one, and someone watches
         "FORGEHAND_GITHUB_URL": github.url,
         "FORGEHAND_GITHUB_API_URL": github.api_url,
         "FORGEHAND_APP_ID": str(registered.id),
@@ -149,7 +146,7 @@ def _settings(
 
 
 def _forget(data_dir: Path) -> None:
-    """Each demo begins anew; the laid-out tools of the environments stay, they are large."""
+    """Clear the last demo's data, but keep the unpacked tools of the environments: they are large."""
     for name in STALE:
         shutil.rmtree(data_dir / name, ignore_errors=True)
     for pattern in ("state.db*", "engine.db*"):

@@ -1,4 +1,4 @@
-"""`forgehand doctor`: looks at everything that a session needs, and says how to mend what is wrong."""
+"""`forgehand doctor`: checks everything that a session needs, and says how to fix it."""
 
 from __future__ import annotations
 
@@ -17,32 +17,28 @@ if TYPE_CHECKING:
 
 SIGNS = {"good": ("✓", "green"), "warning": ("!", "yellow"), "bad": ("✗", "red")}
 
-SETUP = "`forgehand setup` makes a GitHub App and stores what belongs to it; or set what is named."
-RENAME = "Give it the right name, or take it out; docs/operator.md lists all, under Settings."
-AGAIN = "Do what it says, then run this again."
+SETUP = "Run `forgehand setup` to make a GitHub App, or set the settings named above."
+RENAME = "Correct its name or remove it; docs/operator.md lists all names, under Settings."
+AGAIN = "Follow the message, then run this again."
 
 
 def command(
     as_json: AsJson = False,
-    poll: Annotated[bool, typer.Option("--poll", help="As `serve --poll` would run.")] = False,
+    poll: Annotated[bool, typer.Option("--poll", help="Check for `serve --poll`.")] = False,
     config: Config = None,
 ) -> None:
-    """Check settings, GitHub App, webhook, clock, disk, database, agent, sandbox and model key; 1 when one is bad."""
+    """Check settings, GitHub App, webhook, disk, database, sandbox, model key and more; exit code 1 if one is bad."""
     found = console.run(_examine(config, poll))
     if as_json:
         console.print_json([dataclasses.asdict(one) for one in found])
     else:
         for one in found:
-            _show(one)
+            sign, colour = SIGNS[one.level]
+            typer.echo(f"{typer.style(sign, fg=colour)} {one.name}: {one.words}")
+            if one.fix:
+                typer.echo(f"    → {one.fix}")
     if any(one.level == "bad" for one in found):
         raise typer.Exit(1)
-
-
-def _show(one: CheckupFinding) -> None:
-    sign, colour = SIGNS[one.level]
-    typer.echo(f"{typer.style(sign, fg=colour)} {one.name}: {one.words}")
-    if one.fix:
-        typer.echo(f"    → {one.fix}")
 
 
 async def _examine(config: Path | None, poll: bool) -> list[CheckupFinding]:

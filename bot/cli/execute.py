@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 ALPHABET = string.ascii_lowercase + string.digits
 EXPLAINED = """\
-Run one turn of the agent on a local folder; needs a key for the model and no GitHub App.
+Run one turn of the agent on a local folder; it needs a key for the model, but no GitHub App.
 
 The agent works in a sandbox on a copy of the folder, uncommitted files included. Its work comes back as a branch \
-forgehand/ID, or as a patch where there is no repository; the folder itself is left alone unless --apply is given.
+forgehand/ID, or as a patch if there is no repository. Only --apply changes the folder itself.
 
-Ctrl-C ends the agent and keeps what it did; a second one throws it away.
+Ctrl-C ends the agent and keeps its work; a second Ctrl-C throws the work away.
 
 \b
 Exit codes:
@@ -48,17 +48,19 @@ Exit codes:
 
 
 def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
-    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What is to be done; `-` reads it from stdin.")],
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="The task; `-` reads it from stdin.")],
     path: Annotated[Path, typer.Option(metavar="FOLDER", help="A git repository, a part of one, or none.")] = Path(),
     model: Annotated[str | None, typer.Option(metavar="NAME", help="The model, instead of FORGEHAND_MODEL.")] = None,
     budget: Annotated[str | None, typer.Option(metavar="USD", help="How many dollars it may spend.")] = None,
     timeout: Annotated[str | None, typer.Option(metavar="30m", help="How long it may work.")] = None,
     turns: Annotated[str | None, typer.Option(metavar="N", help="How many steps the agent may take.")] = None,
-    apply: Annotated[bool, typer.Option("--apply", help="Change the folder too, once the agent has finished.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Also apply the finished work to the folder.")] = False,
     no_isolation: Annotated[
-        bool, typer.Option("--no-isolation", help="No sandbox: plain processes that may do whatever you may.")
+        bool, typer.Option("--no-isolation", help="No sandbox: the agent may do whatever you may.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one object; words for people go to stderr.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object; words for people go to stderr.")
+    ] = False,
     config: Config = None,
 ) -> None:
     try:
@@ -129,7 +131,7 @@ def _screen(job: WorkbenchJob) -> PlainScreen | RichScreen:
 
 
 def _listen(stop: asyncio.Event, screen: PlainScreen | RichScreen) -> None:
-    """The first signal asks the agent to end and keeps its work; the second abandons it; further ones do nothing."""
+    """End the agent and keep its work on the first signal; throw the work away on the second."""
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()
@@ -139,7 +141,7 @@ def _listen(stop: asyncio.Event, screen: PlainScreen | RichScreen) -> None:
         nonlocal count
         count += 1
         if count == 1:
-            screen.note("Stopping the agent; its work is kept. Once more abandons it.")
+            screen.note("Stopping the agent and keeping its work. Once more throws the work away.")
             stop.set()
         elif count == 2:
             screen.note("Abandoned; cleaning up.")
@@ -161,7 +163,6 @@ def _summarise(job: WorkbenchJob, report: Report, *, said: str, as_json: bool) -
 
 
 def _fail(sentence: str, *, as_json: bool) -> None:
-    """With `--json` there is one object on stdout in any case."""
     if as_json:
         from bot.models import Outcome
         from bot.workbench.job import Report

@@ -1,4 +1,4 @@
-"""`forgehand keys …`: the keys that are stored encrypted; values come in by stdin or a prompt and never go out."""
+"""`forgehand keys …`: the encrypted keys. Values come in by stdin or a prompt and are never shown."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 app = CommandGroup(help="Store, list, rotate and try the keys for the model.")
 For = Annotated[
     str | None,
-    typer.Option("--installation", metavar="ACCOUNT", help="For this account (or installation number) alone."),
+    typer.Option("--installation", metavar="ACCOUNT", help="Only for this account (or installation number)."),
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN.")]
 
 
 @app.command("set")
 def set_(name: Name, installation: For = None, config: Config = None) -> None:
-    """Store a key; the value is read from stdin, or asked for. A running service uses it for its next request."""
+    """Store a key from stdin or a prompt. A running service uses it for its next request."""
     from bot.vault import NAMES
 
     if name not in NAMES:
@@ -51,22 +51,20 @@ async def _set(config: Path | None, name: str, value: Secret, account: str | Non
         await _note(store, "key stored", f"{name} of {words}" if place else name)
     also = {vaults.API_KEY: model.api_key, vaults.OAUTH_TOKEN: model.oauth_token}.get(name)
     stored = f"{name} is stored for {words} ({vaults.fingerprint(Secret(value.reveal().strip()))})."
-    said = [stored, *(["The one in the environment wins over it."] if also and not place else [])]
-    return " ".join([*said, *([vaults.TERMS] if name == vaults.OAUTH_TOKEN else [])])
+    if also and not place:
+        stored += " The key in the environment wins over it."
+    return f"{stored} {vaults.TERMS}" if name == vaults.OAUTH_TOKEN else stored
 
 
 @app.command("list")
 def list_(as_json: AsJson = False, config: Config = None) -> None:
-    """What is stored, never the values."""
-    rows = console.run(_list(config))
-    if as_json:
-        console.print_json(rows)
-        return
-    if not rows:
-        typer.echo("No keys are stored.")
-    for row in rows:
-        shown = row["fingerprint"] or "CANNOT BE READ: set it anew"
-        typer.echo(f"{row['name']}  {row['for']}  {row['age_days']:.0f} days old  {shown}")
+    """List the stored keys, never their values."""
+
+    def line(row: dict[str, Any]) -> str:
+        shown = row["fingerprint"] or "CANNOT BE READ: set it again"
+        return f"{row['name']}  {row['for']}  {row['age_days']:.0f} days old  {shown}"
+
+    console.print_rows(console.run(_list(config)), line, as_json=as_json, none="No keys are stored.")
 
 
 async def _list(config: Path | None) -> list[dict[str, Any]]:
@@ -94,7 +92,7 @@ def remove(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="As in `keys list`.")] = None,
     installation: For = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Everything, also what cannot be read any more; the service must not run.")
+        bool, typer.Option("--all", help="All keys, even unreadable ones; the service must not run.")
     ] = False,
     config: Config = None,
 ) -> None:
@@ -130,25 +128,25 @@ async def _remove(config: Path | None, name: str | None, account: str | None) ->
 
 @app.command()
 def rotate(config: Config = None) -> None:
-    """Encrypt everything anew with the first key of FORGEHAND_SECRET_KEY."""
+    """Encrypt everything again with the first key of FORGEHAND_SECRET_KEY."""
     count = console.run(_rotate(config))
-    typer.echo(f"{count} encrypted anew; keys behind the first one in FORGEHAND_SECRET_KEY are not needed any more.")
+    typer.echo(f"{count} encrypted again; you can remove the older keys from FORGEHAND_SECRET_KEY.")
 
 
 async def _rotate(config: Path | None) -> int:
     async with opened(settings.from_environment(config), writes=True) as (store, vault, alone):
         if not alone and not await vault.knows_newest():
             raise UserError(
-                "The running service does not have the new key yet: start it anew with the same FORGEHAND_SECRET_KEY "
-                "(new,old), then rotate. Sessions under way go on."
+                "The running service does not have the new key yet: restart it with the same FORGEHAND_SECRET_KEY "
+                "(new,old), then rotate. Running sessions go on."
             )
         count = await vault.rotate()
-        await _note(store, "keys rotated", f"{count} encrypted anew")
+        await _note(store, "keys rotated", f"{count} encrypted again")
         return count
 
 
 async def _note(store: Store, action: str, subject: str) -> None:
-    """In the words of the pages, where an account's owners do the same."""
+    """Write to the audit log, in the words of the pages on which an account's owners do the same."""
     from bot.store import audit
 
     await audit.add(store, "operator", action, subject)
@@ -156,7 +154,7 @@ async def _note(store: Store, action: str, subject: str) -> None:
 
 @app.command("test")
 def try_(installation: For = None, as_json: AsJson = False, config: Config = None) -> None:
-    """Send one request that costs nothing with the key that a session would get, and say what comes back."""
+    """Send a free request with the key that a session would get, and show the answer."""
     trial = console.run(_try(config, installation))
     if as_json:
         console.print_json(dataclasses.asdict(trial))

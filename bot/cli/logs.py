@@ -1,4 +1,4 @@
-"""The stored lines of the agent's output: for people in short lines, for programs as they are."""
+"""Prints the stored lines of the agent's output: short lines for people, the original ones for programs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ LOOK_SECONDS = 0.3
 
 
 async def print_turn(store: Store, key: TurnKey, *, as_json: bool, follow: bool = False) -> None:
-    """All lines of a turn in their order; with `follow` also those that come until it has ended."""
-    telling = Telling(key.n)
+    """Print all lines of a turn in order; with `follow`, wait for new ones until it ends."""
+    printer = TurnPrinter(key.n)
     async for row in _rows(store, key, follow=follow):
         if as_json:
             console.print_json(row)
         else:
-            telling.tell(row["text"])
-    telling.end()
+            printer.feed(row["text"])
+    printer.end()
 
 
 async def _rows(store: Store, key: TurnKey, *, follow: bool) -> AsyncIterator[dict[str, Any]]:
@@ -38,7 +38,7 @@ async def _rows(store: Store, key: TurnKey, *, follow: bool) -> AsyncIterator[di
 
     after = 0
     while True:
-        # Asked before the lines: what was stored until then is read after.
+        # asked before the lines, so that none stored before the end is missed
         over = not follow or (await sessions.turn(store, key)).state is TurnState.DONE
         while page := await transcript.events_of_turn(store, key, after, PAGE):
             for row in page:
@@ -49,8 +49,8 @@ async def _rows(store: Store, key: TurnKey, *, follow: bool) -> AsyncIterator[di
         await asyncio.sleep(LOOK_SECONDS)
 
 
-class Telling:
-    """One turn as `execute` would have told it; it begins with the first line."""
+class TurnPrinter:
+    """Prints one turn as `execute` would; the header comes with the first line."""
 
     def __init__(self, turn: int) -> None:
         self._turn = turn
@@ -58,7 +58,7 @@ class Telling:
         self._decoder = Claude().decoder()
         self._narrator = Narrator()
 
-    def tell(self, text: str) -> None:
+    def feed(self, text: str) -> None:
         if not self._begun:
             typer.secho(f"turn {self._turn}", bold=True)
             self._begun = True
@@ -66,7 +66,6 @@ class Telling:
             self._print(self._lines(event, text))
 
     def end(self) -> None:
-        """What was never answered is told too."""
         self._print(self._narrator.unfinished())
 
     def _lines(self, event: AgentEvent, text: str) -> list[NarratedLine]:
@@ -78,6 +77,5 @@ class Telling:
         return self._narrator.lines(event)
 
     def _print(self, lines: list[NarratedLine]) -> None:
-        """What an agent says moves no cursor of ours."""
         for line in lines:
-            typer.echo(shown(line.plain))
+            typer.echo(shown(line.plain))  # without the agent's control characters

@@ -1,7 +1,8 @@
-"""The command line: one group of typer commands, each of which imports what it needs when it runs."""
+"""The command line: one group of typer commands, each of which imports its modules when it runs."""
 
 from __future__ import annotations
 
+from importlib import metadata
 from typing import Annotated
 
 import typer
@@ -29,13 +30,13 @@ app = CommandGroup(
     name="forgehand",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Runs Claude Code on GitHub issues and pull requests, on a machine of your own.",
+    help="Runs Claude Code on GitHub issues and pull requests, on your own machine.",
 )
 
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(console.version())
+        typer.echo(f"forgehand {metadata.version('forgehand')}")
         raise typer.Exit
 
 

@@ -1,4 +1,4 @@
-"""Tells a run of the agent in short lines for a terminal; knows the words and signs, not where they are drawn."""
+"""Describes a run of the agent in short lines, for a terminal or a file; `screens` draws them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sandbox.agents.events import (
 )
 
 SILENT_RESULTS = frozenset(("Read", "Edit", "MultiEdit", "Write", "NotebookEdit"))
-"""Their results say nothing that the call did not."""
+"""The results of these tools only repeat the call."""
 RESULT_WIDTH = 100
 SIGNS: Mapping[str, tuple[str, str]] = {
     "ok": ("✓", "green"),
@@ -30,21 +30,18 @@ SIGNS: Mapping[str, tuple[str, str]] = {
     "todo": ("▶", "cyan"),
     "note": ("·", "dim"),
 }
-"""What stands before a line of a kind, and its colour."""
 
 
 @dataclass(frozen=True)
 class NarratedLine:
-    """`kind` is said, ok, bad, todo or note: what a screen may give a colour."""
-
     kind: str
+    """said, ok, bad, todo or note."""
     text: str
     result: str = ""
     nested: bool = False
 
     @property
     def plain(self) -> str:
-        """For a file or a pipe."""
         if self.kind == "said":
             return self.text
         result = f" → {self.result}" if self.result else ""
@@ -52,7 +49,7 @@ class NarratedLine:
 
 
 class Narrator:
-    """Remembers the calls that are under way, so that a result can be told with what it is the result of."""
+    """Remembers open calls, to show each result beside its call."""
 
     def __init__(self) -> None:
         self._calls: dict[str, ToolCalled] = {}
@@ -75,24 +72,22 @@ class Narrator:
         return []
 
     def unfinished(self) -> list[NarratedLine]:
-        """Calls of which nothing more will be heard."""
-        calls = [
-            NarratedLine("bad", tool(call), "no result", nested=call.parent is not None)
-            for call in self._calls.values()
-        ]
+        calls = list(self._calls.values())
         self._calls.clear()
-        return calls
+        return [NarratedLine("bad", tool(call), "no result", nested=call.parent is not None) for call in calls]
 
     def _returned(self, event: ToolReturned) -> list[NarratedLine]:
         call = self._calls.pop(event.id, None)
         if call is None or (call.name in TODO_TOOLS and event.ok):
             return []
-        silent = event.ok and call.name in SILENT_RESULTS
-        result = "" if silent else one_line(_first(event.summary), RESULT_WIDTH)
+        result = ""
+        if not event.ok or call.name not in SILENT_RESULTS:
+            lines = [line.strip() for line in event.summary.splitlines() if line.strip()]
+            shown = lines[: 2 if lines and lines[0].startswith("Exit code") else 1]
+            result = one_line(": ".join(shown), RESULT_WIDTH)
         return [NarratedLine("ok" if event.ok else "bad", tool(call), result, nested=call.parent is not None)]
 
     def _todo_changed(self, items: tuple[Todo, ...]) -> list[NarratedLine]:
-        """What has been taken up since the last look."""
         begun = {item.text for item in items if item.state == "in_progress"}
         begun -= {item.text for item in self._todo if item.state == "in_progress"}
         self._todo = items
@@ -101,18 +96,11 @@ class Narrator:
         ]
 
 
-def _first(summary: str) -> str:
-    """The first line that says something: beside an exit code, also what was printed."""
-    lines = [line.strip() for line in summary.splitlines() if line.strip()]
-    return ": ".join(lines[: 2 if lines and lines[0].startswith("Exit code") else 1])
-
-
 def tool(call: ToolCalled) -> str:
     return f"{call.name} {call.title}".strip()
 
 
 def now(state: LiveState) -> str:
-    """What the agent does at this moment."""
     if state.retrying is not None:
         return retrying(state.retrying)
     if state.current is not None:
@@ -130,10 +118,7 @@ def done(items: tuple[Todo, ...]) -> int:
 
 
 def money(cost: ModelCost, budget_usd: float) -> str:
-    return f"{on_money.spent_of(cost.usd, cost.unconfirmed_usd, budget_usd)} · {tokens(cost)}"
-
-
-def tokens(cost: ModelCost) -> str:
     usage = cost.usage
     count = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    return f"{count / 1000:.1f}k tokens" if count >= 1000 else f"{count} tokens"
+    tokens = f"{count / 1000:.1f}k" if count >= 1000 else f"{count}"
+    return f"{on_money.spent_of(cost.usd, cost.unconfirmed_usd, budget_usd)} · {tokens} tokens"

@@ -1,4 +1,4 @@
-"""`forgehand sessions pull`: a session's branch and its transcript, brought to one's own clone to go on by hand."""
+"""`forgehand sessions pull`: brings a session's branch and transcript into a clone, to go on by hand."""
 
 from __future__ import annotations
 
@@ -21,15 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pulled:
-    """What is here now."""
-
     session: str
     branch: str | None
-    """In the clone; None where nothing was pushed."""
+    """The branch in the clone; None if nothing was pushed."""
     resume: str | None
-    """The command that goes on with the conversation; None where there is no transcript."""
+    """The command that continues the conversation; None if there is no transcript."""
     kept: str | None
-    """The bundle that holds the work instead of a branch."""
+    """The bundle that holds the work if there is no branch."""
 
 
 async def pull(config: Path | None, session_id: SessionId, path: Path) -> Pulled:
@@ -52,7 +50,7 @@ async def pull(config: Path | None, session_id: SessionId, path: Path) -> Pulled
 
 
 def _where(session: Session, turns: list[Turn]) -> tuple[str | None, str]:
-    """The ref on GitHub that holds the newest work, and the branch that it becomes here."""
+    """Return the ref on GitHub that holds the newest work, and the name of its branch here."""
     for turn in reversed(turns):
         if turn.rescue_ref:
             return turn.rescue_ref, f"forgehand/rescue-{turn.key.session}-{turn.key.n}"
@@ -62,17 +60,22 @@ def _where(session: Session, turns: list[Turn]) -> tuple[str | None, str]:
 
 
 async def _clone(folder: Folder, session: Session, turns: list[Turn]) -> PersonsRepository:
-    """The folder's repository, if the session is of it: a branch of another would stand in it as if it belonged."""
-    mine = folder.repository
-    if mine is None or not (mine.head is None or await _is_named(mine, session) or await _has_one_of(mine, turns)):
-        raise UserError(
-            f"{folder.path} is no clone of {session.owner}/{session.name}: go into one, or name it by --path."
-        )
-    return mine
+    """Return the folder's repository; refuse one of another project, in which the branch would not belong."""
+    from bot.workbench import passage
+
+    if (mine := folder.repository) is not None:
+        if mine.head is None or await _is_named(mine, session):
+            return mine
+        async with passage.opened(mine) as way:
+            # a mirror under another name has the commit that the session began at
+            if any([await way.has_commit(sha) for sha in {turn.base_sha for turn in turns if turn.base_sha}]):
+                return mine
+    name = f"{session.owner}/{session.name}"
+    raise UserError(f"{folder.path} is no clone of {name}: go into one, or name it by --path.")
 
 
 async def _is_named(repository: PersonsRepository, session: Session) -> bool:
-    """By a remote of its own, however that is written; nobody goes to where it leads."""
+    """Return True if one of its remotes names the session's repository, in any form. Nothing is fetched from it."""
     from bot.workbench import configured
 
     ours = f"{session.owner}/{session.name}".lower()
@@ -81,16 +84,7 @@ async def _is_named(repository: PersonsRepository, session: Session) -> bool:
     return any(name.endswith((f"/{ours}", f":{ours}")) for name in named)
 
 
-async def _has_one_of(repository: PersonsRepository, turns: list[Turn]) -> bool:
-    """A commit that the session began at: also a mirror under another name has it."""
-    from bot.workbench import passage
-
-    async with passage.opened(repository) as way:
-        return any([await way.has_commit(sha) for sha in {turn.base_sha for turn in turns if turn.base_sha}])
-
-
 async def _fetch(chosen: Settings, session: Session, clone: PersonsRepository, ref: str, branch: str) -> None:
-    """One branch and its objects, and never over work of one's own: it must fast-forward."""
     from bot.git.errors import GitFailed, GitTimedOut
     from bot.git.run import RemoteAccess
     from bot.github.client import GitHubApp
@@ -103,16 +97,16 @@ async def _fetch(chosen: Settings, session: Session, clone: PersonsRepository, r
         access = RemoteAccess(f"{chosen.github.url}/{session.owner}/{session.name}.git", token)
         await bringing.branch(clone, access, ref, branch)
     except GitHubRefused as error:
-        raise UserError(f"GitHub does not give the repository any more: {error}") from None
+        raise UserError(f"GitHub no longer lets Forgehand read the repository: {error}") from None
     except (GitFailed, GitTimedOut) as error:
-        told = getattr(error, "words", str(error)).strip()[-300:]
-        raise UserError(f"The branch could not be fetched: {told}") from None
+        reason = getattr(error, "words", str(error)).strip()[-300:]
+        raise UserError(f"The branch could not be fetched: {reason}") from None
     finally:
         await github.close()
 
 
 def _bring_transcript(chosen: Settings, session: Session, folder: Folder) -> str | None:
-    """To where Claude Code looks for the conversations of this folder, as if it had taken place here."""
+    """Put the transcript where Claude Code looks for conversations of this folder."""
     from sandbox.agents.claude import Claude
     from sandbox.primitives import Layout
 
@@ -130,7 +124,6 @@ def _bring_transcript(chosen: Settings, session: Session, folder: Folder) -> str
 
 
 def _moved(line: str, top: Path) -> str:
-    """Every entry names the folder that it was said in."""
     try:
         entry = json.loads(line)
     except ValueError:

@@ -25,13 +25,13 @@ def build(
     claude: Annotated[
         str | None,
         typer.Option(
-            metavar="VERSION", help="Of Claude Code, or latest; otherwise what FORGEHAND_CLAUDE_VERSION says."
+            metavar="VERSION", help="Claude Code's version, or latest; by default as FORGEHAND_CLAUDE_VERSION says."
         ),
     ] = None,
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """Build it in the operator's account under the name that is set; some minutes the first time."""
+    """Build it in your E2B account under the configured name; the first time takes some minutes."""
     built = console.run(_build(config, claude))
     if as_json:
         console.print_json(dataclasses.asdict(built))
@@ -52,4 +52,4 @@ async def _build(config: Path | None, claude: str | None) -> Built:
 
 @app.callback()
 def _group() -> None:
-    """One command so far: without this, typer would leave its name out."""
+    """Keep the name of the only command: without this, typer would leave it out."""

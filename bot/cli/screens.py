@@ -1,10 +1,9 @@
-"""Where a run is watched: a terminal that is drawn anew as it goes, or plain lines for a file or a pipe."""
+"""Shows a run: on a terminal that is redrawn, or as plain lines for a file or a pipe."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
@@ -28,7 +27,7 @@ HEARTBEAT_SECONDS = 30.0
 
 
 class PlainScreen:
-    """A line for each thing that happened, and a sign of life now and then."""
+    """Prints a line for each thing that happens, and a sign of life now and then."""
 
     def __init__(self, write: Callable[[str], None], budget_usd: float) -> None:
         self.said = ""
@@ -41,9 +40,7 @@ class PlainScreen:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
     def phase(self, words: str) -> None:
@@ -70,7 +67,7 @@ class PlainScreen:
 
 
 class RichScreen:
-    """Lines scroll by above a foot that says what is going on now, how far the list is done, and what it costs."""
+    """Lets lines scroll by above a foot with the current action, the to-do list's progress and the cost."""
 
     def __init__(self, console: Console, budget_usd: float) -> None:
         self.said = ""
@@ -95,9 +92,7 @@ class RichScreen:
         self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._live.stop()
 
     def phase(self, words: str) -> None:

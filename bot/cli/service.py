@@ -1,16 +1,31 @@
-"""Asks the running service for something, by way of the store, and waits for its answer."""
+"""Asks the running service for something through the store, and shows its answer."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
+import typer
+
+from bot.cli import console
 from bot.settings import Address
 
 ANSWER_SECONDS = 10.0
 
 
+def show_answer(asking: Coroutine[Any, Any, tuple[bool, str]], name: str, *, as_json: bool) -> None:
+    """Print the answer; `name` says in JSON whether the service did it."""
+    done, answer = console.run(asking)
+    if as_json:
+        console.print_json({name: done, "message": answer})
+    elif done:
+        typer.echo(answer)
+    if not done:
+        console.fail(answer)
+
+
 async def ask(where: Address, kind: str, body: dict[str, str]) -> tuple[bool, str]:
-    """Leave a request for the running service and wait for its answer."""
     from bot.store import operations
     from bot.store.base import Store
 
@@ -22,6 +37,6 @@ async def ask(where: Address, kind: str, body: dict[str, str]) -> tuple[bool, st
                 await asyncio.sleep(0.2)
         return answer
     except TimeoutError:
-        return False, "Forgehand does not seem to run: nobody answered. The request waits for the next start."
+        return False, "Forgehand did not answer, so it may not be running. The request waits for the next start."
     finally:
         await store.close()

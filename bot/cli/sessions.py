@@ -1,11 +1,9 @@
-"""`forgehand sessions …`: what the store knows of sessions, and ways to stop or repeat one."""
+"""`forgehand sessions …`: lists and shows stored sessions, and stops or repeats one."""
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,17 +11,16 @@ import typer
 
 from bot import funds, settings
 from bot.cli import console, service
-from bot.cli.asked import AsJson, Config, data_dir, database
+from bot.cli.asked import AsJson, Config, data_dir, database, read_store
 from bot.cli.shape import CommandGroup
-from bot.errors import UserError
 from bot.funds import BudgetTerms
 from bot.kinds.parts import OnFork
 from bot.models import SessionId
-from bot.settings import Address
 from bot.words import on_money
 
 if TYPE_CHECKING:
-    from bot.store.sessions import Turn
+    from bot.store.base import Store
+    from bot.store.sessions import SessionSummary, Turn
 
 app = CommandGroup(help="List, show, read, stop and repeat sessions.")
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `sessions list` shows it.")]
@@ -31,40 +28,30 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="As `sessions list` shows 
 
 @app.command("list")
 def list_(as_json: AsJson = False, config: Config = None) -> None:
-    """All sessions, newest first."""
-    rows = console.run(_list(database(config)))
-    if as_json:
-        console.print_json(rows)
-        return
-    if not rows:
-        typer.echo("No sessions yet.")
-    for row in rows:
-        ended = row["outcome"] or row["state"]
-        when = _when(row["created_at"])
-        typer.echo(f"{row['id']}  {when}  {row['repo']}#{row['number']}  {ended}  ${row['cost_usd']:.2f}")
-
-
-def _when(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-async def _list(where: Address) -> list[dict[str, Any]]:
+    """List all sessions, newest first."""
     from bot.store import sessions
-    from bot.store.base import Store
 
-    async with Store.reading(where) as store:
-        return [dataclasses.asdict(row) for row in await sessions.listing(store)]
+    def line(row: SessionSummary) -> str:
+        thread, ended = f"{row.repo}#{row.number}", row.outcome or row.state
+        return f"{row.id}  {console.when(row.created_at)}  {thread}  {ended}  ${row.cost_usd:.2f}"
+
+    console.print_rows(read_store(config, sessions.listing), line, as_json=as_json, none="No sessions yet.")
 
 
 @app.command()
 def show(session: Id, as_json: AsJson = False, config: Config = None) -> None:
-    """One session with its turns."""
-    terms = BudgetTerms.of(settings.read_limits(settings.from_environment(config)))
-    found = console.run(_show(database(config), SessionId(session), terms))
+    """Show one session with its turns."""
+
+    async def look(store: Store) -> dict[str, Any]:
+        terms = BudgetTerms.of(settings.read_limits(settings.from_environment(config)))
+        return await _facts(store, SessionId(session), terms)
+
+    found = read_store(config, look)
     if as_json:
         console.print_json(found)
         return
-    typer.echo(f"{found['id']}  {found['owner']}/{found['name']}#{found['number']}  since {_when(found['created_at'])}")
+    thread, since = f"{found['owner']}/{found['name']}#{found['number']}", console.when(found["created_at"])
+    typer.echo(f"{found['id']}  {thread}  since {since}")
     for name, shown in (("branch", "branch"), ("pull request", "pull_url"), ("sandbox", "environment_id")):
         if found[shown]:
             typer.echo(f"{name}: {found[shown]}")
@@ -72,47 +59,48 @@ def show(session: Id, as_json: AsJson = False, config: Config = None) -> None:
     typer.echo(f"spent: {spent}")
     for turn in found["turns"]:
         ended = f"{turn['state']} {turn['outcome'] or turn['step']}"
-        typer.echo(f"turn {turn['n']}: {ended}  {_cost(turn)}  {turn['detail'] or ''}".rstrip())
+        machine = f" + ${turn['sandbox_usd']:.4f} sandbox" if turn["sandbox_usd"] else ""
+        typer.echo(f"turn {turn['n']}: {ended}  ${turn['cost_usd']:.4f}{machine}  {turn['detail'] or ''}".rstrip())
 
 
-def _cost(turn: dict[str, Any]) -> str:
-    return f"${turn['cost_usd']:.4f}{f' + ${sandbox:.4f} sandbox' if (sandbox := turn['sandbox_usd']) else ''}"
-
-
-async def _show(where: Address, session_id: SessionId, terms: BudgetTerms) -> dict[str, Any]:
+async def _facts(store: Store, session_id: SessionId, terms: BudgetTerms) -> dict[str, Any]:
     from bot.store import machines, sessions, spend
-    from bot.store.base import Store
 
-    async with Store.reading(where) as store:
-        session = dataclasses.asdict(await sessions.session(store, session_id))
-        turns: list[dict[str, Any]] = []
-        for turn in await sessions.turns_of(store, session_id):
-            model, machine = await spend.turn_cost(store, turn.key), await machines.turn_cost(store, turn.key)
-            turns.append({**dataclasses.asdict(turn), "cost_usd": model.usd, "sandbox_usd": machine.usd})
-            turns[-1]["unconfirmed_usd"] = model.unconfirmed_usd
-        money = funds.of(await spend.account(store, session_id), terms)
-        paid = {"cost_usd": money.spent_usd, "unconfirmed_usd": money.unconfirmed_usd, "budget_usd": money.limit_usd}
-        return {**session, **paid, "turns": turns}
+    session = dataclasses.asdict(await sessions.session(store, session_id))
+    turns: list[dict[str, Any]] = []
+    for turn in await sessions.turns_of(store, session_id):
+        model, machine = await spend.turn_cost(store, turn.key), await machines.turn_cost(store, turn.key)
+        turns.append({**dataclasses.asdict(turn), "cost_usd": model.usd, "sandbox_usd": machine.usd})
+        turns[-1]["unconfirmed_usd"] = model.unconfirmed_usd
+    money = funds.of(await spend.account(store, session_id), terms)
+    paid = {"cost_usd": money.spent_usd, "unconfirmed_usd": money.unconfirmed_usd, "budget_usd": money.limit_usd}
+    return {**session, **paid, "turns": turns}
 
 
 @app.command()
 def logs(
     session: Id,
-    checks: Annotated[bool, typer.Option("--checks", help="What the checks printed, instead.")] = False,
+    checks: Annotated[bool, typer.Option("--checks", help="Print the output of the checks instead.")] = False,
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """What the agent said and did, in order; with --json every line of its output as it is."""
+    """Print what the agent said and did; with --json, every original line of its output."""
     if checks:
         _show_checks(config, SessionId(session), as_json=as_json)
         return
-    console.run(_logs(database(config), SessionId(session), as_json=as_json))
+    from bot.cli.logs import print_turn
+
+    async def look(store: Store) -> None:
+        for turn in await _turns(store, SessionId(session)):
+            await print_turn(store, turn.key, as_json=as_json)
+
+    read_store(config, look)
 
 
 def _show_checks(config: Path | None, session_id: SessionId, *, as_json: bool) -> None:
     from bot.sessions import declared_checks
 
-    console.run(_turns(database(config), session_id))
+    read_store(config, lambda store: _turns(store, session_id))
     for file in declared_checks.outputs_of(data_dir(config), session_id):
         text = file.read_text(encoding="utf-8")
         if as_json:
@@ -121,89 +109,59 @@ def _show_checks(config: Path | None, session_id: SessionId, *, as_json: bool) -
             typer.echo(text, nl=False)
 
 
-async def _turns(where: Address, session_id: SessionId) -> list[Turn]:
-    """Says so where there is no such session."""
+async def _turns(store: Store, session_id: SessionId) -> list[Turn]:
     from bot.store import sessions
-    from bot.store.base import Store
 
-    async with Store.reading(where) as store:
-        await sessions.session(store, session_id)
-        return await sessions.turns_of(store, session_id)
-
-
-async def _logs(where: Address, session_id: SessionId, *, as_json: bool) -> None:
-    from bot.cli import logs as telling
-    from bot.store import sessions
-    from bot.store.base import Store
-
-    async with Store.reading(where) as store:
-        await sessions.session(store, session_id)
-        for turn in await sessions.turns_of(store, session_id):
-            await telling.print_turn(store, turn.key, as_json=as_json)
+    await sessions.session(store, session_id)
+    return await sessions.turns_of(store, session_id)
 
 
 @app.command()
 def stop(session: Id, as_json: AsJson = False, config: Config = None) -> None:
-    """End the turn that runs; its work so far is kept."""
-    _have("stop", "stopped", session, as_json, config)
+    """Stop the running turn and keep its work."""
+    _request("stop", "stopped", session, as_json, config)
 
 
 @app.command()
 def retry(session: Id, as_json: AsJson = False, config: Config = None) -> None:
-    """Run the last turn again, in the name of who asked for it: they must still have write access."""
-    _have("retry", "asked_for", session, as_json, config)
+    """Run the last turn again for the same person, who must still have write access."""
+    _request("retry", "asked_for", session, as_json, config)
 
 
 @app.command()
 def settle(
     session: Id,
     usd: Annotated[
-        str, typer.Argument(metavar="USD", help="What they have cost beyond what is confirmed already; 0 if nothing.")
+        str, typer.Argument(metavar="USD", help="Their cost beyond the confirmed part; 0 if there was none.")
     ],
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """Say what the requests have cost whose end nobody saw: until then the most that they can cost is counted."""
-    _have("settle", "settled", session, as_json, config, usd=usd)
+    """State the cost of requests whose end nobody saw; until then, Forgehand counts the most they can cost."""
+    _request("settle", "settled", session, as_json, config, usd=usd)
 
 
-def _have(kind: str, name: str, session: str, as_json: bool, config: Path | None, **more: str) -> None:
-    """What the running service does, and how that is called in JSON."""
-    done, answer = console.run(_asked(database(config), kind, SessionId(session), more))
-    if as_json:
-        console.print_json({name: done, "message": answer})
-    elif done:
-        typer.echo(answer)
-    if not done:
-        console.fail(answer)
-
-
-async def _asked(where: Address, kind: str, session_id: SessionId, more: dict[str, str]) -> tuple[bool, str]:
-    from bot.store import sessions
-    from bot.store.base import Store
-
-    async with Store.reading(where) as store:
-        await sessions.session(store, session_id)  # one that is not there needs no service to say so
-    return await service.ask(where, kind, {"session": session_id, **more})
+def _request(kind: str, name: str, session: str, as_json: bool, config: Path | None, **more: str) -> None:
+    read_store(config, lambda store: _turns(store, SessionId(session)))  # needs no service if there is no session
+    asking = service.ask(database(config), kind, {"session": session, **more})
+    service.show_answer(asking, name, as_json=as_json)
 
 
 @app.command()
 def patch(
     session: Id,
-    turn: Annotated[int | None, typer.Option(metavar="N", min=1, help="Which; else the last that has one.")] = None,
+    turn: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Which turn; by default the last that has one.")
+    ] = None,
     config: Config = None,
 ) -> None:
     """Print a turn's work on a fork as a patch for `git am`."""
-    sys.stdout.buffer.write(console.run(_patch(config, SessionId(session), turn)))
-
-
-async def _patch(config: Path | None, session_id: SessionId, n: int | None) -> bytes:
-    turns = await _turns(database(config), session_id)
-    names = [name for one in turns if (name := one.part(OnFork).patch) and n in (None, one.n)]
+    turns = read_store(config, lambda store: _turns(store, SessionId(session)))
+    names = [name for one in turns if (name := one.part(OnFork).patch) and turn in (None, one.n)]
     file = data_dir(config) / "kept" / names[-1] if names else None
-    if file is None or not await asyncio.to_thread(file.is_file):
-        raise UserError(f"Session {session_id} has no patch{f' of turn {n}' if n else ''}; one is kept for 30 days.")
-    return await asyncio.to_thread(file.read_bytes)
+    if file is None or not file.is_file():
+        console.fail(f"Session {session} has no patch{f' of turn {turn}' if turn else ''}; one is kept for 30 days.")
+    sys.stdout.buffer.write(file.read_bytes())
 
 
 @app.command()
@@ -213,7 +171,7 @@ def pull(
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """Bring its branch and its transcript into your clone, to go on with `claude --resume`."""
+    """Bring a session's branch and transcript into your clone, to go on with `claude --resume`."""
     from bot.cli import pull as pulling
 
     found = console.run(pulling.pull(config, SessionId(session), path))

@@ -1,4 +1,4 @@
-"""The form of every group and command: in its help, a flag names no value, as it takes none."""
+"""The form of every group and command: the help of a flag names no value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Group(TyperGroup):
 
 
 class CommandGroup(typer.Typer):
-    """As typer's; its commands have our form without saying so."""
+    """A group of typer whose commands have our form by default."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(cls=Group, no_args_is_help=True, **settings)

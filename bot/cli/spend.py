@@ -1,4 +1,4 @@
-"""`forgehand spend`: what the model has cost, as the gateway has metered it, and the machines beside it."""
+"""`forgehand spend`: the cost of the model, as the gateway metered it, and of machines."""
 
 from __future__ import annotations
 
@@ -35,18 +35,19 @@ class SpendGrouping(StrEnum):
 
 
 def command(
-    by: Annotated[SpendGrouping, typer.Option(help="One line for each.")] = SpendGrouping.DAY,
-    since: Annotated[str, typer.Option(metavar="DATE|30d", help="A day (UTC), or so long ago (h, d, w).")] = "30d",
+    by: Annotated[SpendGrouping, typer.Option(help="Print one line for each.")] = SpendGrouping.DAY,
+    since: Annotated[str, typer.Option(metavar="DATE|30d", help="A day (UTC), or a time ago (h, d, w).")] = "30d",
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """What was spent at the model (exact sums of every request) and, where they cost, for sandboxes."""
+    """Show the exact cost of all requests to the model, and of paid sandboxes."""
     rows = console.run(_summed(config, by, since))
     if as_json:
         console.print_json(rows)
         return
     for row in rows:
-        spent = f"{row['cost_usd']:>10.4f}  {row['requests']:>6} requests  {_tokens(row):>14,} tokens"
+        tokens = int(sum(row[f"{kind}_tokens"] for kind in ("input", "output", "cache_read", "cache_write")))
+        spent = f"{row['cost_usd']:>10.4f}  {row['requests']:>6} requests  {tokens:>14,} tokens"
         typer.echo(f"{spent}  {_name(row)}{_machine(row['sandbox_usd'])}{on_money.unconfirmed(row['unconfirmed_usd'])}")
     machine = sum(row["sandbox_usd"] for row in rows)
     open_ = on_money.unconfirmed(sum(row["unconfirmed_usd"] for row in rows))
@@ -61,15 +62,12 @@ async def _summed(config: Path | None, by: SpendGrouping, since: str) -> list[di
     terms = BudgetTerms.of(settings.read_limits(values))
     async with Store.reading(settings.read_database(values)) as store:
         rows = [shown(row) for row in await spend.summed(store, by, start)]
-        return (
-            [{**row, **await _in_all(store, row["session"], terms)} for row in rows]
-            if by is SpendGrouping.SESSION
-            else rows
-        )
+        if by is not SpendGrouping.SESSION:
+            return rows
+        return [{**row, **await _in_all(store, row["session"], terms)} for row in rows]
 
 
 async def _in_all(store: Store, session: SessionId, terms: BudgetTerms) -> dict[str, Any]:
-    """Whenever it was spent, and whatever is asked for."""
     from bot.store import spend
 
     found = funds.of(await spend.account(store, session), terms)
@@ -93,7 +91,7 @@ def began(since: str, now: float) -> float:
 
 
 def period(since: str) -> str:
-    """What `began` has understood, in words."""
+    """Say in words the period that `began` understood."""
     match = _AGO.fullmatch(since)
     if match is None:
         return f"since {since}"
@@ -109,10 +107,6 @@ def shown(row: dict[str, Any]) -> dict[str, Any]:
 
 def _machine(usd: float) -> str:
     return f"  + {usd:.4f} sandboxes" if usd else ""
-
-
-def _tokens(row: dict[str, Any]) -> int:
-    return int(sum(row[f"{kind}_tokens"] for kind in ("input", "output", "cache_read", "cache_write")))
 
 
 def _name(row: dict[str, Any]) -> str:

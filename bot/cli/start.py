@@ -1,4 +1,4 @@
-"""The settings that the service runs by: the environment's, and under them the GitHub App that set-up has stored."""
+"""The service's settings: the environment over the GitHub App that set-up stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ APP_NAMES = ("FORGEHAND_APP_ID", "FORGEHAND_PRIVATE_KEY", "FORGEHAND_WEBHOOK_SEC
 
 
 async def chosen(values: Mapping[str, str], *, poll: bool) -> Settings:
-    """SettingsError with the sentence for what is missing."""
     from bot import registration
 
     polled = {"FORGEHAND_POLL_SECONDS": registration.POLL_SECONDS, **values} if poll else values
@@ -20,7 +19,7 @@ async def chosen(values: Mapping[str, str], *, poll: bool) -> Settings:
 
 
 async def merged(values: Mapping[str, str]) -> dict[str, str]:
-    """Nothing is opened where all is set, or nothing was ever stored."""
+    """Add the stored App to the settings, if there is a store."""
     from bot import registration
     from bot import vault as vaults
     from bot.keyring import KeyRing
@@ -36,7 +35,7 @@ async def merged(values: Mapping[str, str]) -> dict[str, str]:
 
 
 async def has_no_app(values: Mapping[str, str]) -> bool:
-    """Neither set nor stored: the first start ever. Whoever has set a part of it is told what is missing instead."""
+    """Return True if no App is set or stored, as before the first start. A partly set App gives an error later."""
     if any(name.removesuffix("_FILE") in APP_NAMES and value.strip() for name, value in values.items()):
         return False
     return "FORGEHAND_APP_ID" not in await merged(values)

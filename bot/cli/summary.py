@@ -1,4 +1,4 @@
-"""The last words of `forgehand execute`: how it ended, what changed, where the work is and how to go on."""
+"""The end of `forgehand execute`: the outcome, the changes, where the work is, and how to go on."""
 
 from __future__ import annotations
 
@@ -31,10 +31,14 @@ class Summary:
 
 def text(job: WorkbenchJob, report: Report, *, with_result: bool) -> Summary:
     spent = f"{duration(report.seconds)} · {narration.money(report.cost, job.budget_usd)}"
+    files = report.landed.files
+    rows = [f"  {one_line(str(file['path']))}  {_delta(file)}" for file in files[:MOST_FILES]]
+    if len(files) > MOST_FILES:
+        rows.append(f"  … and {len(files) - MOST_FILES} more")
     parts = [
         report.result.strip() if with_result else "",
         report.detail,
-        _files(report),
+        "\n".join(rows),
         f"Branch: {report.landed.branch}" if report.landed.branch else "",
         "\n".join(report.landed.advice),
     ]
@@ -45,14 +49,6 @@ def colour(report: Report) -> str:
     if report.exit_code == 0:
         return "green"
     return "yellow" if report.outcome == Outcome.STOPPED else "red"
-
-
-def _files(report: Report) -> str:
-    files = report.landed.files
-    rows = [f"  {one_line(str(file['path']))}  {_delta(file)}" for file in files[:MOST_FILES]]
-    if len(files) > MOST_FILES:
-        rows.append(f"  … and {len(files) - MOST_FILES} more")
-    return "\n".join(rows)
 
 
 def _delta(file: dict[str, object]) -> str:

@@ -1,4 +1,4 @@
-"""Looks for credentials in everything that a run has left or said, in the encodings in which they could hide."""
+"""Searches everything that a run left or said for credentials, in every encoding that could hide them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import quote
 def credentials_in(
     values: Sequence[str], said_to_model: Iterable[Any], comments: Iterable[str], database: Path
 ) -> list[str]:
-    """The places, in words. What the agent sees of its environment is in what it says to the model."""
+    """Name the places. The agent's environment shows in what it tells the model."""
     places: list[tuple[str, bytes]] = [
         ("what the agent told the model", json.dumps(list(said_to_model), default=str, ensure_ascii=False).encode()),
         ("comments", "\n".join(comments).encode()),
@@ -25,7 +25,7 @@ def credentials_in(
 
 
 def forms_of(value: str) -> list[bytes]:
-    """A private key is looked for by its lines: nobody would find it as one string in JSON."""
+    """Return the encodings of a value; of a private key, those of each line, because JSON would split the key."""
     parts = [line for line in value.splitlines() if len(line) > 30 and "-----" not in line] or [value]
     found: list[bytes] = []
     for part in parts:

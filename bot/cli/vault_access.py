@@ -1,8 +1,9 @@
-"""How a command reaches the vault beside a service that runs, or in its place while none does."""
+"""A command's way to the vault, whether the service runs or not."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def opened(values: Mapping[str, str], *, writes: bool) -> AsyncIterator[tuple[Store, Vault, bool]]:
-    """The store, the vault on it, and whether the data directory is ours alone; refused under a wrong key.
+    """Open the store and its vault, and say whether the data directory is ours alone; refuse a wrong key.
 
-    A command that only looks takes no lock: a service that starts meanwhile must not be turned away. Where there is
-    nothing to look at yet, it is given an empty store of its own, and the home stays as it is."""
+    A command that only reads takes no lock, so that a service can start at the same time. If nothing is stored yet, it
+    gets an empty store elsewhere, and the data directory stays empty."""
     from bot import vault as vaults
     from bot.keyring import KeyRing
     from bot.store.base import Store, exists
+    from bot.store.data_directory import DataDirLock, Occupied
 
     where, folder = settings.read_database(values), settings.data_dir(values)
     ring = KeyRing(settings.read_secret_keys(values))
@@ -35,7 +37,11 @@ async def opened(values: Mapping[str, str], *, writes: bool) -> AsyncIterator[tu
         if not writes and not await asyncio.to_thread(exists, where):
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="forgehand-")))
             where, writes = database.in_folder(folder), True
-        alone = writes and _is_ours(stack, folder)
+        alone = False
+        if writes:
+            with contextlib.suppress(Occupied):
+                stack.enter_context(DataDirLock(folder))
+                alone = True
         await asyncio.to_thread(vaults.verify, where, ring)
         store = await (Store.open(where, migrate=alone) if writes else Store.open_reader(where))
         stack.push_async_callback(store.close)
@@ -45,18 +51,8 @@ async def opened(values: Mapping[str, str], *, writes: bool) -> AsyncIterator[tu
         yield store, vault, alone
 
 
-def _is_ours(stack: AsyncExitStack, folder: Path) -> bool:
-    from bot.store.data_directory import DataDirLock, Occupied
-
-    try:
-        stack.enter_context(DataDirLock(folder))
-    except Occupied:
-        return False
-    return True
-
-
 async def installation_of(store: Store, account: str | None) -> tuple[InstallationId, str]:
-    """Its number, and for whom that is in words."""
+    """Return the installation's number and its account's name."""
     from bot.store import repos
 
     if account is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -31,7 +31,6 @@ class SubagentRules:
     at_once: int | None = None
 
     def within(self, most: int, at_once: int) -> tuple[int, int]:
-        """Lower the operator's limits to the repository's."""
         mine = most if self.most is None else min(most, self.most)
         return mine, at_once if self.at_once is None else min(at_once, self.at_once)
 
@@ -103,13 +102,8 @@ class RepoConfig:
         return self.branch.replace("{thread}", str(thread)).replace("{session}", session)
 
 
-_SECTIONS: dict[str, type[Any]] = {
-    "tools": Tools,
-    "subagents": SubagentRules,
-    "triggers": Triggers,
-    "review": Reviewing,
-    "pull": Pulls,
-    "paths": Paths,
+_SECTIONS: dict[str, Any] = {
+    one.name: one.default_factory for one in fields(RepoConfig) if is_dataclass(one.default_factory)
 }
 
 
@@ -190,5 +184,4 @@ def dump(config: RepoConfig) -> str:
 
 
 def load(text: str | None) -> RepoConfig:
-    """Read the text of `dump`; None means the defaults."""
     return msgspec.json.decode(text, type=RepoConfig) if text else RepoConfig()

@@ -76,15 +76,6 @@ def _label(default: str) -> Callable[[Any], str | None]:
     return read
 
 
-def _choice(*allowed: str) -> Callable[[Any], str]:
-    def read(value: Any) -> str:
-        if value not in allowed:
-            raise Wrong(f"must be one of {', '.join(allowed)}")
-        return str(value)
-
-    return read
-
-
 def _texts(value: Any) -> tuple[str, ...]:
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, list):
@@ -116,7 +107,6 @@ def covered(host: str, never: Iterable[str]) -> str | None:
 
 
 def may_be_opened(host: str) -> bool:
-    """Return True for a single host that `egress` could name."""
     try:
         return not host.startswith("*") and _host(host) == host
     except Wrong:
@@ -200,6 +190,19 @@ class Key:
     what: str
 
 
+def _switch(what: str) -> Key:
+    return Key(_yes_no, _BOOLEAN, what)
+
+
+def _choice(*allowed: str, what: str) -> Key:
+    def read(value: Any) -> str:
+        if value not in allowed:
+            raise Wrong(f"must be one of {', '.join(allowed)}")
+        return str(value)
+
+    return Key(read, {"enum": list(allowed)}, what)
+
+
 KEYS: dict[str, Key] = {
     "model": Key(_name, _STRING, "the model, unless a command names another"),
     "budget": Key(
@@ -208,10 +211,9 @@ KEYS: dict[str, Key] = {
         "dollars a session starts with; people can add more with `continue +3`",
     ),
     "timeout": Key(_timeout, {"type": ["string", "integer"]}, "how long a turn may work, such as 30m"),
-    "permission": Key(
-        _choice("auto", "ask", "plan"),
-        {"enum": ["auto", "ask", "plan"]},
-        "auto: the agent may do anything in its sandbox; ask: it asks in the thread before it uses tools not in "
+    "permission": _choice(
+        *("auto", "ask", "plan"),
+        what="auto: the agent may do anything in its sandbox; ask: it asks in the thread before it uses tools not in "
         "`tools.allowed`; plan: work starts with a plan that someone approves",
     ),
     "tools.allowed": Key(_each(_tool), _LIST, "tools the agent may use without asking when `permission` is ask"),
@@ -221,23 +223,19 @@ KEYS: dict[str, Key] = {
         _whole(1), _COUNT | {"minimum": 1}, "how many sub-agents may work at once, up to the operator's limit"
     ),
     "triggers.label": Key(_label("claude"), _LABEL, "the label that starts work; true: `claude`"),
-    "triggers.issue_opened": Key(_yes_no, _BOOLEAN, "a new issue by someone with write access starts work"),
+    "triggers.issue_opened": _switch("a new issue by someone with write access starts work"),
     "triggers.review_team": Key(_name, _STRING, "Forgehand reviews when someone requests a review from this team"),
     "triggers.review_user": Key(_name, _STRING, "Forgehand reviews when someone requests a review from this user"),
     "triggers.review_label": Key(
         _label("claude-review"), _LABEL, "the label that asks for a review; true: `claude-review`"
     ),
-    "triggers.review_opened": Key(
-        _yes_no, _BOOLEAN, "Forgehand reviews a pull request when it is opened or marked ready"
+    "triggers.review_opened": _switch("Forgehand reviews a pull request when it is opened or marked ready"),
+    "triggers.review_pushed": _switch(
+        "Forgehand reviews a reviewed pull request again when someone with write access pushes to it"
     ),
-    "triggers.review_pushed": Key(
-        _yes_no, _BOOLEAN, "Forgehand reviews a reviewed pull request again when someone with write access pushes to it"
-    ),
-    "triggers.ci_fix": Key(_yes_no, _BOOLEAN, "Forgehand fixes checks that fail because of its own pull requests"),
-    "review.approve": Key(_yes_no, _BOOLEAN, "a review may approve"),
-    "review.request_changes": Key(
-        _yes_no, _BOOLEAN, "a review may request changes, which blocks the merge if reviews are required"
-    ),
+    "triggers.ci_fix": _switch("Forgehand fixes checks that fail because of its own pull requests"),
+    "review.approve": _switch("a review may approve"),
+    "review.request_changes": _switch("a review may request changes, which blocks the merge if reviews are required"),
     "base": Key(_base, _STRING, "the branch that work starts from and goes to"),
     "branch": Key(_branch, _STRING, "the name of our branches; must contain `{session}` and may contain `{thread}`"),
     "draft": Key(
@@ -245,21 +243,17 @@ KEYS: dict[str, Key] = {
         {"enum": [True, False, UNTIL_VERIFIED]},
         "open pull requests as drafts; until_verified: only if not all `checks` passed",
     ),
-    "pull.closes": Key(_yes_no, _BOOLEAN, "merging a pull request closes its issue"),
+    "pull.closes": _switch("merging a pull request closes its issue"),
     "pull.labels": Key(_labels, _LIST, "labels for our pull requests, if the repository has them"),
-    "pull.request_review": Key(_yes_no, _BOOLEAN, "request a review from the person who asked for the work"),
-    "pull.template": Key(_yes_no, _BOOLEAN, "fill in the repository's pull request template"),
+    "pull.request_review": _switch("request a review from the person who asked for the work"),
+    "pull.template": _switch("fill in the repository's pull request template"),
     "setup": Key(_texts, _LIST, "commands that prepare the environment before the agent starts"),
     "checks": Key(_texts, _LIST, "commands that verify the work"),
     "egress": Key(_each(_host), _LIST, "hosts a session may reach"),
     "paths.blocked": Key(_texts, _LIST, "paths that no push may change"),
     "paths.sensitive": Key(_texts, _LIST, "paths whose changes the pull request points out"),
-    "read_outsiders": Key(_yes_no, _BOOLEAN, "the agent also reads comments by people without write access, as data"),
-    "commits": Key(
-        _choice("git", "verified"),
-        {"enum": ["git", "verified"]},
-        "git: the host makes commits; verified: GitHub makes and signs them",
-    ),
+    "read_outsiders": _switch("the agent also reads comments by people without write access, as data"),
+    "commits": _choice("git", "verified", what="git: the host makes commits; verified: GitHub makes and signs them"),
     "template": Key(_name, _STRING, "the template for E2B's sandboxes"),
     "instructions": Key(
         _instructions, {"type": "string", "maxLength": MAX_INSTRUCTIONS}, "instructions the agent gets in every turn"

@@ -12,34 +12,11 @@ from urllib.parse import urlsplit
 
 from bot.errors import SettingsError
 from bot.settings import app_key, database, dotenv, e2b, prices
-from bot.settings.database import Address
-from bot.settings.reader import LOOPBACK, Secret, SettingsReader
+from bot.settings.database import Address as Address
+from bot.settings.reader import LOOPBACK as LOOPBACK
+from bot.settings.reader import Secret as Secret
+from bot.settings.reader import SettingsReader
 from sandbox.e2b.settings import E2BSettings
-
-__all__ = [
-    "GITHUB",
-    "GITHUB_API",
-    "LOOPBACK",
-    "Address",
-    "GitHubSettings",
-    "Limits",
-    "ModelSettings",
-    "Secret",
-    "Settings",
-    "data_dir",
-    "from_environment",
-    "read",
-    "read_address",
-    "read_database",
-    "read_e2b",
-    "read_egress",
-    "read_github_urls",
-    "read_limits",
-    "read_model",
-    "read_public_url",
-    "read_secret_keys",
-    "require_credential",
-]
 
 GITHUB, GITHUB_API = "https://github.com", "https://api.github.com"
 _OURS = re.compile(rb"^\s*(?:export\s+)?(?:FORGEHAND|ANTHROPIC|CLAUDE_CODE)_", re.MULTILINE)
@@ -88,11 +65,9 @@ class Limits:
     repo_sessions: int = 4
     retention_days: float = 30.0
     rescue_days: float = 30.0
-    """How long a rescue ref stays in its repository."""
     keep_minutes: float = 30.0
     """How long an environment waits for the next turn of its thread; 0: not at all."""
     subagents: int = 20
-    """How many one turn may start."""
     subagents_at_once: int = 4
     settle_seconds: float = 15.0
     """How long work that a push starts waits for the next push: pushes seldom come alone."""
@@ -128,7 +103,6 @@ class Settings:
         return self.public_url is not None or self.poll_seconds <= 0
 
     def secrets(self) -> tuple[Secret, ...]:
-        """Return every credential, for the redactor."""
         optional = (
             self.model.api_key,
             self.model.oauth_token,
@@ -188,7 +162,7 @@ def _github(values: Mapping[str, str], *, polls: bool) -> GitHubSettings:
     return GitHubSettings(
         url=url,
         api_url=api_url,
-        app_id=reader.required_whole("FORGEHAND_APP_ID"),
+        app_id=reader.whole("FORGEHAND_APP_ID", None),
         private_key=_private_key(reader),
         webhook_secrets=_webhook_secrets(reader, required=not polls),
         accounts=reader.names("FORGEHAND_ACCOUNTS"),
@@ -199,7 +173,8 @@ def _github(values: Mapping[str, str], *, polls: bool) -> GitHubSettings:
 
 def _private_key(reader: SettingsReader) -> Secret:
     """Check the key here, so that a damaged one stops the start instead of the first session."""
-    pem = reader.required_secret("FORGEHAND_PRIVATE_KEY").reveal()
+    given = reader.secret("FORGEHAND_PRIVATE_KEY", required=True)
+    pem = given.reveal() if given else ""
     if "\n" not in pem:  # many secret stores keep one line, with the breaks written out
         pem = pem.replace("\\n", "\n")
     if "PRIVATE KEY-----" not in pem:
@@ -242,14 +217,12 @@ def read_address(values: Mapping[str, str]) -> tuple[str, int]:
 
 
 def read_github_urls(values: Mapping[str, str]) -> tuple[str, str]:
-    """Return the addresses of GitHub's pages and of its API."""
     reader = SettingsReader(values)
     url = reader.url("FORGEHAND_GITHUB_URL", GITHUB)
     return url, reader.url("FORGEHAND_GITHUB_API_URL", GITHUB_API if url == GITHUB else f"{url}/api/v3")
 
 
 def read_public_url(values: Mapping[str, str]) -> str:
-    """Return the address, or an empty text."""
     return SettingsReader(values).optional_url("FORGEHAND_PUBLIC_URL") or ""
 
 
@@ -281,14 +254,12 @@ def read_limits(values: Mapping[str, str]) -> Limits:
 
 
 def read_e2b(values: Mapping[str, str]) -> E2BSettings | None:
-    """Return None if sessions run on this host."""
     reader = SettingsReader(values)
     chosen = reader.choice("FORGEHAND_SANDBOX", "local", ("local", "e2b"))
     return e2b.read(reader) if chosen == "e2b" else None
 
 
 def read_newest_agent(values: Mapping[str, str]) -> Path | None:
-    """Return the folder of the newest Claude Code, or None if the operator wants the tested one."""
     chosen = SettingsReader(values).choice("FORGEHAND_CLAUDE_VERSION", "tested", ("tested", "latest"))
     return data_dir(values) / "claude" if chosen == "latest" else None
 

@@ -58,19 +58,13 @@ class SettingsReader:
         return None
 
     def header(self, name: str) -> Secret | None:
-        """Read a secret that will be sent as an HTTP header."""
         found = self.secret(name)
         if found is not None and not all("!" <= letter <= "~" for letter in found.reveal()):
             raise SettingsError(f"{name} is not a key: it holds blanks or odd characters. Copy it once more.")
         return found
 
-    def required_secret(self, name: str) -> Secret:
-        found = self.secret(name, required=True)
-        assert found is not None
-        return found
-
-    def number(self, name: str, default: float, *, least: float = 0.0) -> float:
-        raw = self.text(name, str(default))
+    def number(self, name: str, default: float | None, *, least: float = 0.0) -> float:
+        raw = self.text(name, None if default is None else str(default))
         given = repr(raw if len(raw) <= LONGEST_SHOWN else f"{raw[:LONGEST_SHOWN]}…")
         if not _NUMBER.fullmatch(raw):
             raise SettingsError(f"{name} must be a number such as 20 or 7.5, not {given}.")
@@ -81,7 +75,7 @@ class SettingsReader:
             raise SettingsError(f"{name} must be at most {LARGEST:,}, not {given}.")
         return value
 
-    def whole(self, name: str, default: int, *, least: int = 1) -> int:
+    def whole(self, name: str, default: int | None, *, least: int = 1) -> int:
         value = self.number(name, default, least=least)
         if value != int(value):
             raise SettingsError(f"{name} must be a whole number, not {value:g}.")
@@ -92,11 +86,7 @@ class SettingsReader:
         return tuple(one.strip().lower() for one in self.text(name, "").split(",") if one.strip())
 
     def words(self, name: str) -> frozenset[str]:
-        found = self.names(name)
-        for word in found:
-            if not _WORD.fullmatch(word):
-                raise SettingsError(f"{name} takes names such as some_field, joined by commas, not {word!r}.")
-        return frozenset(found)
+        return self._all_like(_WORD, "names such as some_field", name)
 
     def port(self, name: str, default: int) -> int:
         """Read a port; 0 means any free one."""
@@ -107,17 +97,14 @@ class SettingsReader:
 
     def hosts(self, name: str) -> frozenset[str]:
         """Read bare host names: one with a scheme, a port or a wildcard would match nothing."""
-        found = self.names(name)
-        for host in found:
-            if not _HOST.fullmatch(host):
-                raise SettingsError(
-                    f"{name} takes host names such as packages.example, joined by commas, not {host!r}."
-                )
-        return frozenset(found)
+        return self._all_like(_HOST, "host names such as packages.example", name)
 
-    def required_whole(self, name: str) -> int:
-        self.text(name)
-        return self.whole(name, 1)
+    def _all_like(self, pattern: re.Pattern[str], like: str, name: str) -> frozenset[str]:
+        found = self.names(name)
+        for one in found:
+            if not pattern.fullmatch(one):
+                raise SettingsError(f"{name} takes {like}, joined by commas, not {one!r}.")
+        return frozenset(found)
 
     def choice(self, name: str, default: str, allowed: tuple[str, ...]) -> str:
         value = self.text(name, default)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
 from bot import checkup, registration, settings
-from bot.checkup import NOWHERE, CheckupFinding
+from bot.checkup import CheckupFinding
 from bot.errors import SettingsError, UserError
 from bot.github import tokens
 from bot.github.client import GitHubApp
@@ -39,10 +38,6 @@ class SetupState:
     async def app(self) -> Registered | None:
         return await registration.load(self._vault)
 
-    def hook_url(self, public_url: str) -> str:
-        """Return an address in any case: GitHub keeps its log, which we poll, only for an App with a webhook."""
-        return f"{public_url}/webhook" if public_url else NOWHERE
-
     def address(self, given: str) -> str:
         """Check a typed address as the setting would be; empty if nothing reaches this machine."""
         try:
@@ -57,17 +52,9 @@ class SetupState:
         """Fetch the credentials of the App that GitHub made, and store them before anything else."""
         made = await tokens.app_for(self.github_api_url, code)
         self._vault.hide(made.private_key, made.webhook_secret, made.client_secret)
-        app = Registered(
-            made.app_id,
-            made.slug,
-            made.private_key,
-            made.webhook_secret,
-            made.client_id,
-            made.client_secret,
-            self.github_url,
-            self._asked_for.pop(state, ""),
-            made.url,
-        )
+        public_url = self._asked_for.pop(state, "")
+        credentials = made.private_key, made.webhook_secret, made.client_id, made.client_secret
+        app = Registered(made.app_id, made.slug, *credentials, self.github_url, public_url, made.url)
         await self._save(app, "created")
         return app
 
@@ -99,7 +86,6 @@ class SetupState:
         return "The key works and is stored, encrypted."
 
     async def key(self) -> str:
-        """Say where the model's key is; empty if there is none."""
         found = await credentials.find(self._vault, settings.read_model(self._values), InstallationId(OPERATOR))
         return f"Forgehand uses {found.name} from {found.source}." if found else ""
 
@@ -119,7 +105,3 @@ def _hook_secret(given: str) -> Secret:
             "The webhook secret contains a comma: set one without it on the App's settings page, and enter it here."
         )
     return Secret(given)
-
-
-def host(url: str) -> str:
-    return urlsplit(url).netloc

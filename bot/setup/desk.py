@@ -7,17 +7,17 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from bot.checkup import Level
+from bot.checkup import NOWHERE, Level
 from bot.checkup import manifest as manifests
 from bot.errors import BotError, UserError
 from bot.registration import Registered
-from bot.setup.bench import SetupState, host
+from bot.setup.bench import SetupState
 from bot.setup.door import Door
 from bot.web.pages import COMMON, Pages, forms, origin, static_routes
 
@@ -88,7 +88,6 @@ class SetUpDesk:
         return answer
 
     async def _ask_github(self, request: Request, fields: Fields) -> Response:
-        """Let the browser post the manifest to GitHub, where the person confirms it."""
         public_url, organisation = self._bench.address(fields.get("public_url", "")), fields.get("organisation", "")
         state = self._door.new_state()
         self._bench.remember(state, public_url)
@@ -96,7 +95,7 @@ class SetUpDesk:
         filled = manifests.read().filled(
             name=fields.get("name", "") or "Forgehand",
             base_url=origin.base(request),
-            hook_url=self._bench.hook_url(public_url),
+            hook_url=f"{public_url}/webhook" if public_url else NOWHERE,
             public_url=public_url,
         )
         github = self._bench.github_url
@@ -106,7 +105,7 @@ class SetUpDesk:
             title="Confirm it on GitHub",
             action=f"{github}/{path}/apps/new?{urlencode({'state': state})}",
             manifest=json.dumps(filled),
-            host=host(github),
+            host=urlsplit(github).netloc,
         )
 
     async def _created(self, request: Request) -> Response:
@@ -142,7 +141,6 @@ class SetUpDesk:
         return self._pages.render("setup_check.html", title="Does everything work?", **found)
 
     async def _findings(self, request: Request) -> Response:
-        """Answer the page's own script."""
         if not self._door.is_open_to(request):
             return PlainTextResponse("This page is no longer open.\n", 403, COMMON)
         try:

@@ -63,7 +63,6 @@ class Door:
         return visit
 
     def new_state(self) -> str:
-        """Begin one trip to GitHub and back."""
         if len(self._states) >= MOST_VISITS:
             self._states.pop(next(iter(self._states)))
         state = secrets.token_urlsafe(24)

@@ -1,1 +1,1 @@
-"""One turn of the agent on a folder of this machine: what `forgehand execute` is made of. It knows no GitHub."""
+"""One turn of the agent on a folder of this machine, for `forgehand execute`. It knows nothing of GitHub."""

@@ -1,4 +1,4 @@
-"""The whole of it, in order: look at the folder, take a snapshot, let the agent work, bring the work back."""
+"""One job from start to end: look at the folder, take a snapshot, let the agent work, bring the work back."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ from bot.workbench.place import WorkbenchPlace
 from bot.workbench.run import TURN, WorkbenchRun
 from bot.workbench.snapshot import FolderSnapshot
 from sandbox.errors import EnvironmentGone, SandboxError
-from sandbox.primitives import Collected
 
 BUNDLE_BYTES = 200 << 20
 LONGEST_PROMPT = 100_000
 
 
 class Workbench:
-    """For one job. `stop` asks the agent to end and keeps what it did; cancelling the task abandons it."""
+    """Runs one job. `stop` ends the agent and keeps its work; cancelling the task throws the work away."""
 
     def __init__(self, job: WorkbenchJob, means: WorkbenchMeans, audience: Audience, stop: asyncio.Event) -> None:
         self._job = job
@@ -44,21 +43,23 @@ class Workbench:
         self._left_out: tuple[str, ...] = ()
 
     async def execute(self) -> Report:
-        """Raises a UserError (or another error of ours) when there is nothing to run or nothing to run it in."""
         Prices(self._means.model.prices).of(self._job.model)
-        _check_prompt(self._job.prompt)
+        if not self._job.prompt.strip():
+            raise UserError(words.NO_PROMPT)
+        if len(self._job.prompt.encode("utf-8", "replace")) > LONGEST_PROMPT:
+            raise UserError(words.long_prompt(LONGEST_PROMPT))
         self._audience.phase("Looking at the folder")
         found = await folders.look(self._job.path)
         with slots.taken(self._means.root) as slot:
             scratch = self._means.root / f"{slot.name}.run"
-            await asyncio.to_thread(_fresh, scratch)
+            await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)  # a killed run may have left it
+            scratch.mkdir(mode=0o700)
             try:
                 return await self._with_store(slot, scratch, found)
             finally:
                 await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
 
     async def _with_store(self, slot: Path, scratch: Path, found: folders.Folder) -> Report:
-        """The money is counted in a store of this run's own."""
         store = await Store.open(database.in_folder(scratch / "store"))
         try:
             report = await self._reported(slot, scratch, found, store)
@@ -75,14 +76,14 @@ class Workbench:
             task = asyncio.current_task()
             assert task is not None
             task.uncancel()
-            return self._report(Outcome.STOPPED, words.abandoned())
+            return self._report(Outcome.STOPPED, words.ABANDONED)
 
     async def _run(self, slot: Path, scratch: Path, found: folders.Folder, store: Store) -> Report:
         taken = await snapshot.take(found, scratch / "mirror.git", int(time.time()))
         if taken.left_out:
             self._audience.note(words.left_out(taken.left_out))
         if self._stop.is_set():
-            return self._report(Outcome.STOPPED, words.stopped_early())
+            return self._report(Outcome.STOPPED, words.STOPPED_EARLY)
         self._audience.phase("Setting up the sandbox")
         async with place.opened(slot, self._job, self._means, store, taken, self._audience) as there:
             self._isolation = there.isolation
@@ -97,7 +98,6 @@ class Workbench:
     async def _worked(
         self, there: WorkbenchPlace, store: Store, taken: FolderSnapshot, scratch: Path
     ) -> tuple[RunVerdict, Path | None]:
-        """How the run ended, and the file that holds what it changed, if it did."""
         verdict = await self._ran(there, store, taken)
         if hosts := there.blocked_hosts():
             self._audience.note(words.blocked_hosts(hosts))
@@ -107,14 +107,18 @@ class Workbench:
             self._left_out = collected.left_out
             if collected.left_out:
                 self._audience.note(words.not_taken(collected.left_out))
-            return verdict, await _fetched(there, collected, scratch / "work.bundle")
+            if not collected.changed:
+                return verdict, None
+            bundle = scratch / "work.bundle"
+            await there.environment.fetch_bundle(collected, bundle, BUNDLE_BYTES)
+            return verdict, bundle
         except SandboxError as error:
             lost = endings.step_failed(Step.COLLECT, str(error).rstrip("."))
             return RunVerdict(verdict.outcome or Outcome.FAILED, _sentences(verdict.detail, lost)), None
 
     async def _ran(self, there: WorkbenchPlace, store: Store, taken: FolderSnapshot) -> RunVerdict:
         if self._stop.is_set():
-            return RunVerdict(Outcome.STOPPED, words.stopped_early())
+            return RunVerdict(Outcome.STOPPED, words.STOPPED_EARLY)
         self._audience.phase("Working")
         run = WorkbenchRun(self._job, store, there, self._audience, self._stop)
         try:
@@ -124,19 +128,18 @@ class Workbench:
         except SandboxError as error:
             return RunVerdict(Outcome.FAILED, endings.step_failed(Step.WORK, str(error).rstrip(".")))
         finally:
-            self._said = run.said
+            self._said = run.state.last_words
 
     def _concluded(self, verdict: RunVerdict, landed: Landed) -> Report:
-        """What the agent's end was comes first; a finished run is what became of its work."""
+        """Report the agent's own end first; for a finished run, what became of its work."""
         if verdict.outcome is not None:
             return self._report(verdict.outcome, _sentences(verdict.detail, landed.held), landed)
         if landed.held is not None:
             return self._report(Outcome.REFUSED, landed.held, landed)
         if not landed.files:
             return self._report(Outcome.NO_CHANGE, "", landed)
-        if self._job.apply and not landed.applied:
-            return self._report(Outcome.FAILED, "", landed)
-        return self._report(DONE, "", landed)
+        is_missing = self._job.apply and not landed.applied
+        return self._report(Outcome.FAILED if is_missing else DONE, "", landed)
 
     def _report(self, outcome: str, detail: str, landed: Landed | None = None) -> Report:
         landed = landed or Landed()
@@ -151,25 +154,5 @@ class Workbench:
         )
 
 
-async def _fetched(there: WorkbenchPlace, collected: Collected, target: Path) -> Path | None:
-    if not collected.changed:
-        return None
-    await there.environment.fetch_bundle(collected, target, BUNDLE_BYTES)
-    return target
-
-
 def _sentences(*parts: str | None) -> str:
     return " ".join(part for part in parts if part)
-
-
-def _check_prompt(prompt: str) -> None:
-    if not prompt.strip():
-        raise UserError(words.no_prompt())
-    if len(prompt.encode("utf-8", "replace")) > LONGEST_PROMPT:
-        raise UserError(words.long_prompt(LONGEST_PROMPT))
-
-
-def _fresh(scratch: Path) -> None:
-    """What a killed run left there goes first."""
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir(mode=0o700)

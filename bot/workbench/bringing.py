@@ -1,7 +1,7 @@
-"""Brings a branch of a remote into a person's repository without a word of that repository's config.
+"""Brings a branch of a remote into a person's repository without reading that repository's config.
 
-The token goes with a fetch into a bare repository of ours, which knows the person's commits and nothing else of theirs;
-from there objects and one ref go over.
+The fetch with the token goes into a bare repository of ours, which knows only the person's commits. From there we copy
+objects and one ref.
 """
 
 from __future__ import annotations
@@ -22,24 +22,19 @@ _FLAGS = ["--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenanc
 
 
 async def branch(clone: PersonsRepository, access: RemoteAccess, ref: str, name: str) -> None:
-    """Never over work of one's own, nor under somebody's feet: it must fast-forward and not be checked out."""
+    """Fetch the branch. An existing one must fast-forward and must not be checked out, so that no work is lost."""
     async with passage.opened(clone) as way:
         desk = way.place.with_name("fetched.git")
         await run_git(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(desk)])
-        await asyncio.to_thread(_lend, clone, desk, await way.tips())
+        await asyncio.to_thread(passage.lend, clone, desk)
+        # as refs of ours, they say what the remote need not send; a partial clone lacks part of what its commits reach
+        if not any(found for store in clone.stores for found in store.glob("pack/*.promisor")):
+            rows = "".join(f"{sha} refs/theirs/{number}\n" for number, sha in enumerate(await way.tips()))
+            (desk / "packed-refs").write_text(f"# pack-refs with:\n{rows}", "ascii")
         argv = ["fetch", *_FLAGS, "--end-of-options", access.url, f"{ref}:{_FETCHED}"]
         await run_git(argv, desk, access=access, timeout=FETCH_SECONDS)
         new = (await run_git(["rev-parse", "--verify", f"{_FETCHED}^{{commit}}"], desk)).text
         await _put(way, desk, name, new, clone)
-
-
-def _lend(clone: PersonsRepository, desk: Path, tips: list[str]) -> None:
-    """The commits are refs of ours, so that the remote is told what need not be sent. A partial clone has not all that
-    its commits reach, so it is sent everything."""
-    passage.lend(clone, desk)
-    if not any(found for store in clone.stores for found in store.glob("pack/*.promisor")):
-        rows = "".join(f"{sha} refs/theirs/{number}\n" for number, sha in enumerate(tips))
-        (desk / "packed-refs").write_text(f"# pack-refs with:\n{rows}", "ascii")
 
 
 async def _put(way: Passage, desk: Path, name: str, new: str, clone: PersonsRepository) -> None:

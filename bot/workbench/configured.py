@@ -1,4 +1,4 @@
-"""Settings as they stand in one file of git's, read as text: no repository is opened for it and no file included."""
+"""Reads settings from one of git's config files, without opening a repository or following includes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,8 @@ from bot.git.run import Io, run_git
 
 
 async def values(file: Path, pattern: str, *, own: bool = False) -> dict[str, str]:
-    """By lower-case name, the last one wins. `own`: a file of the person's, whose includes count as well."""
+    """Return settings by lower-case name; the last one wins. `own` marks a file of the person, whose includes count."""
     return dict(await rows(file, pattern, own=own))
-
-
-async def every(file: Path, name: str) -> list[str]:
-    """All values of one setting."""
-    found = await rows(file, f"^{name.lower().replace('.', chr(92) + '.')}$")
-    return [value for _, value in found]
 
 
 async def rows(file: Path, pattern: str, *, own: bool = False) -> list[tuple[str, str]]:
@@ -28,6 +22,6 @@ async def rows(file: Path, pattern: str, *, own: bool = False) -> list[tuple[str
     try:
         found = await run_git(argv, io=Io(env={"HOME": str(Path.home())}), accept=(0, 1))
     except GitFailed:
-        return []  # git itself will complain to the person about a file that it cannot read
+        return []  # git itself tells the person about a file that it cannot read
     parts = (row.partition("\n") for row in os.fsdecode(found.stdout).split("\0") if row)
     return [(name.lower(), value) for name, separator, value in parts if separator]

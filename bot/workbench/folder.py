@@ -1,4 +1,4 @@
-"""What the folder is that somebody named: a checkout, a part of one, or no repository. Nothing of it is run."""
+"""Finds out what a named folder is: a checkout, a part of one, or no repository. Nothing in it runs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from bot.workbench import repository as repositories
 from bot.workbench.repository import PersonsRepository
 
 USUAL_IGNORES = b"__pycache__/\nnode_modules/\n.venv/\n.DS_Store\n"
-"""For a folder without a repository, where nobody has said what is not worth carrying along."""
+"""Ignored in a folder without a repository, which has no ignore rules."""
 HARMLESS = ("core.filemode", "core.autocrlf", "core.eol", "core.symlinks", "core.ignorecase")
-"""Settings that say how files of this folder are to be read; no other is taken over."""
+"""The settings that say how to read files of this folder; we take over no others."""
 
 
 @dataclass(frozen=True)
 class Folder:
     path: Path
     top: Path
-    """The root of the work tree; the folder itself when there is no repository."""
+    """The root of the work tree, or the folder itself if there is no repository."""
     repository: PersonsRepository | None
     ignored: bytes = b""
     """The person's own ignore rules that are not files of the work tree."""
@@ -30,16 +30,13 @@ class Folder:
 
     @property
     def inside(self) -> str:
-        """Where in the work tree the folder is; empty for its root."""
         return "" if self.path == self.top else self.path.relative_to(self.top).as_posix()
 
     def alone(self) -> Folder:
-        """The same folder without the repository around it."""
         return Folder(self.path, self.path, None, USUAL_IGNORES + self.ignored, self.settings)
 
 
 async def look(path: Path) -> Folder:
-    """Raises UserError with a sentence when there is nothing to work on."""
     real = await asyncio.to_thread(_existing, path)
     top = await asyncio.to_thread(repositories.find, real)
     if top is None:
@@ -65,14 +62,14 @@ def _existing(path: Path) -> Path:
 
 
 async def _with_rules(folder: Folder) -> Folder:
-    """The settings nearest to the folder win, as they do for git; which file lists what is ignored, the person's own
-    files alone say: a repository could name any."""
+    """Read settings; as for git, those nearest to the folder win. Only the person's own files may name the file of
+    ignore rules: a repository could name any file."""
     settings: dict[str, str] = {}
     for file in (_config_home() / "git" / "config", Path.home() / ".gitconfig"):
         settings.update(await configured.values(file, _wanted(*HARMLESS, "core.excludesfile"), own=True))
     ignored = settings.pop("core.excludesfile", str(_config_home() / "git" / "ignore"))
     rules = [USUAL_IGNORES] if folder.repository is None else []
-    rules += [_read(ignored)]
+    rules.append(_read(ignored))
     if folder.repository is not None:
         settings.update(await configured.values(folder.repository.config, _wanted(*HARMLESS)))
         rules.append(plain.content(folder.repository.common_dir / "info" / "exclude") or b"")
@@ -84,7 +81,7 @@ def _wanted(*keys: str) -> str:
 
 
 def _config_home() -> Path:
-    """Only from the root, as the XDG specification has it: another would lie in whatever folder one stands in."""
+    """Return XDG's folder; as XDG says, a relative one does not count: it would depend on the working directory."""
     named = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     return named if named.is_absolute() else Path.home() / ".config"
 

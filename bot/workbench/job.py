@@ -1,4 +1,4 @@
-"""What is asked of the workbench, who looks on while it is done, and what comes out of it."""
+"""The workbench's input and output: a job, its means, its audience, and the report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sandbox.agents.base import Subagents
 from sandbox.agents.events import AgentEvent
 
 DONE = "done"
-"""The outcome of work that is where it was wanted: a branch, a patch, or applied. All others are `Outcome`s."""
+"""The outcome of work that arrived: as a branch, as a patch, or applied. All others are `Outcome`s."""
 EXIT_CODES: Mapping[str, int] = {
     DONE: 0,
     Outcome.NO_CHANGE: 0,
@@ -31,8 +31,6 @@ EXIT_CODES: Mapping[str, int] = {
 
 @dataclass(frozen=True)
 class WorkbenchJob:
-    """One turn that a person asked for."""
-
     id: SessionId
     prompt: str
     path: Path
@@ -55,8 +53,6 @@ class WorkbenchJob:
 
 @dataclass(frozen=True)
 class WorkbenchMeans:
-    """What the operator's settings give it to work with."""
-
     data_dir: Path
     model: ModelSettings
     egress: frozenset[str]
@@ -70,17 +66,14 @@ class WorkbenchMeans:
 
 @dataclass(frozen=True)
 class Landed:
-    """Where the work is now."""
-
     files: tuple[dict[str, Any], ...] = ()
     branch: str | None = None
     kept: str | None = None
-    """Where on this host the work lies, when it went nowhere else."""
+    """Says in which file of this host the work is, if it went nowhere else."""
     applied: bool = False
     held: str | None = None
-    """Why nothing was made of it, when policy holds it."""
     advice: tuple[str, ...] = ()
-    """What the person may do next: words and commands, line by line."""
+    """The person's next steps: words and commands, line by line."""
     notes: tuple[str, ...] = ()
 
 
@@ -96,7 +89,7 @@ class Report:
     isolation: str = "none"
     landed: Landed = field(default_factory=Landed)
     left_out: tuple[str, ...] = ()
-    """Of the work, what git did not take."""
+    """Paths of the work that git did not take."""
 
     @property
     def exit_code(self) -> int:
@@ -120,16 +113,14 @@ class Report:
 
 
 class Audience(Protocol):
-    """Who is told what happens, as it happens."""
+    """Hears of everything as it happens."""
 
-    def phase(self, words: str) -> None:
-        """What is being done, in a few words."""
-        ...
+    def phase(self, words: str) -> None: ...
 
     def event(self, event: AgentEvent, state: LiveState) -> None: ...
 
     def spent(self, cost: ModelCost) -> None: ...
 
     def note(self, words: str, *, alarm: bool = False) -> None:
-        """A sentence that stays."""
+        """Show a sentence that stays."""
         ...

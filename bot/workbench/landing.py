@@ -1,7 +1,7 @@
 """Brings the work to the person: through a quarantine and policy to a branch, into the folder, or into a patch.
 
-The person's repository gets objects and one new branch. Its HEAD, index, checkout and settings are not touched, and
-none of its hooks is run.
+The person's repository gets objects and one new branch. Its HEAD, index, checkout and settings stay as they are, and
+none of its hooks runs.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ import asyncio
 import os
 import shutil
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.errors import BotError, UserError
 from bot.git.errors import BundleRefused, GitFailed, GitTimedOut
-from bot.git.inspection import Change
 from bot.git.quarantine import Quarantine
 from bot.git.run import Io, run_git
 from bot.outbound import Redactor
@@ -35,7 +33,7 @@ DAY = 86_400.0
 
 @dataclass(frozen=True)
 class BroughtWork:
-    """What the agent brought home, as a bundle that nobody has looked at yet."""
+    """The agent's work, as a bundle that nobody has inspected yet."""
 
     job: WorkbenchJob
     means: WorkbenchMeans
@@ -54,27 +52,39 @@ class BroughtWork:
 
 
 async def land(work: BroughtWork) -> Landed:
-    """Whatever goes wrong here, the work is not lost."""
+    """Bring the work to the person; if anything fails, keep it as a bundle."""
     try:
         return await _land(work)
+    except BundleRefused as error:
+        held = str(error)
     except (BotError, OSError) as error:
-        return await _refused_bundle(work, words.not_landed(_told(error)))
+        held = words.not_landed(_reason(error))
+    return await _keep_bundle(work, Landed(held=held))
 
 
 async def _land(work: BroughtWork) -> Landed:
     await asyncio.to_thread(_expire, work.kept, work.means.retention_days * DAY)
     quarantine = await Quarantine.create(work.quarantine, work.snapshot.mirror)
-    try:
-        tree = await quarantine.admit(work.bundle, base=work.snapshot.base)
-        changes = await quarantine.changes(work.snapshot.base, tree)
-        existing = await quarantine.paths(tree)
-    except BundleRefused as error:
-        return await _refused_bundle(work, str(error))
+    tree = await quarantine.admit(work.bundle, base=work.snapshot.base)
+    changes = await quarantine.changes(work.snapshot.base, tree)
+    existing = await quarantine.paths(tree)
     if not changes:
         return Landed()
-    landed = Landed(files=_files(changes), notes=await _notes(work, quarantine, changes))
+    # nothing is published here, so a secret does not hold the work: the person should look before a push
+    credentials = (work.means.model.api_key, work.means.model.oauth_token)
+    known = Redactor(secret.reveal() for secret in credentials if secret)
+    with_secrets = await push_policy.paths_with_secrets(quarantine, changes, known)
     verdict = push_policy.check(changes, workflows_approved=True, existing=existing)
-    landed = replace(landed, notes=(*landed.notes, *verdict.notes))
+    notes = (words.secret_in_work(with_secrets),) if with_secrets else ()
+    files = tuple(
+        {
+            "path": change.path.encode("utf-8", "replace").decode(),
+            "added": None if change.binary else change.added,
+            "removed": None if change.binary else change.removed,
+        }
+        for change in changes
+    )
+    landed = Landed(files=files, notes=(*notes, *verdict.notes))
     if not verdict.may_push:
         held = words.held((item.path, item.why) for item in verdict.held)
         return await _keep_patch(work, tree, replace(landed, held=held))
@@ -85,25 +95,27 @@ async def _deliver(work: BroughtWork, tree: str, quarantine: Quarantine, landed:
     repository = work.snapshot.folder.repository
     if repository is not None:
         base = work.snapshot.base
-        commit = await quarantine.commit(tree, [base], _message(work), AUTHOR, int(time.time()))
+        subject = descriptions.first_title((work.result, work.job.prompt)) or "Work of the agent"
+        asked = f"Asked for in these words:\n\n{work.job.prompt.strip()}"
+        message = f"{subject}\n\n{asked}\n\nForgehand-Session: {work.job.id}"
+        commit = await quarantine.commit(tree, [base], message, AUTHOR, int(time.time()))
         try:
             await _make_branch(work, repository, commit)
             landed = replace(landed, branch=work.job.branch)
         except (BotError, OSError) as error:
-            told = words.branch_not_made(work.job.branch, _told(error))
-            landed = replace(landed, notes=(*landed.notes, told))
+            failed = words.branch_not_made(work.job.branch, _reason(error))
+            landed = replace(landed, notes=(*landed.notes, failed))
     if work.job.apply and work.finished:
         landed = await _apply(work, tree, landed)
     elif work.job.apply:
-        landed = replace(landed, notes=(*landed.notes, words.not_finished()))
+        landed = replace(landed, notes=(*landed.notes, words.NOT_FINISHED))
     if landed.branch is None and not landed.applied:
         return await _keep_patch(work, tree, landed)
     return replace(landed, advice=(*landed.advice, *_about_branch(work, landed)))
 
 
 async def _make_branch(work: BroughtWork, repository: PersonsRepository, commit: str) -> None:
-    """Objects first, then the name; a branch of that name must not be there yet. Much may have happened to the
-    repository while the agent worked, so it is judged again."""
+    """Add the objects, then a new branch. The repository may have changed while the agent worked: judge it again."""
     target = work.bundle.with_name("out.pack")
     wanted = f"{commit}\n" + (f"^{repository.head}\n" if repository.head else "")
     with target.open("wb") as output:
@@ -118,7 +130,7 @@ async def _make_branch(work: BroughtWork, repository: PersonsRepository, commit:
 
 
 async def _apply(work: BroughtWork, tree: str, landed: Landed) -> Landed:
-    """All of it or nothing: where the person has changed the same lines meanwhile, the folder is left as it is."""
+    """Apply everything or nothing: if the person has changed the same lines in the meantime, leave the folder."""
     folder = work.snapshot.folder
     patch = work.bundle.with_name("work.patch")
     try:
@@ -129,9 +141,8 @@ async def _apply(work: BroughtWork, tree: str, landed: Landed) -> Landed:
             io = Io(stdin=source.fileno(), env=env, config={**folder.settings, "core.bare": "false"})
             await unless_for_ever(run_git(argv, work.snapshot.mirror, io=io, timeout=SECONDS), folder.top)
     except (BotError, OSError) as error:
-        told = words.not_applied(_told(error))
-        return replace(landed, notes=(*landed.notes, told))
-    return replace(landed, applied=True, advice=(*landed.advice, words.applied()))
+        return replace(landed, notes=(*landed.notes, words.not_applied(_reason(error))))
+    return replace(landed, applied=True, advice=(*landed.advice, words.APPLIED))
 
 
 async def _write_patch(work: BroughtWork, tree: str, target: Path) -> None:
@@ -153,26 +164,14 @@ async def _keep_patch(work: BroughtWork, tree: str, landed: Landed) -> Landed:
     return replace(landed, kept=words.kept_patch(target), advice=(*landed.advice, "Apply it:", command))
 
 
-async def _refused_bundle(work: BroughtWork, reason: str) -> Landed:
-    return await _keep_bundle(work, Landed(held=reason))
-
-
 async def _keep_bundle(work: BroughtWork, landed: Landed) -> Landed:
     target = await asyncio.to_thread(_place_for, work, "bundle")
     await asyncio.to_thread(shutil.copyfile, work.bundle, target)
     return replace(landed, kept=words.kept_bundle(target))
 
 
-async def _notes(work: BroughtWork, quarantine: Quarantine, changes: Sequence[Change]) -> tuple[str, ...]:
-    """Nothing is published here, so a secret is no reason to hold the work; it is one to look before a push."""
-    model = work.means.model
-    known = Redactor(secret.reveal() for secret in (model.api_key, model.oauth_token) if secret)
-    found = await push_policy.paths_with_secrets(quarantine, changes, known)
-    return (words.secret_in_work(found),) if found else ()
-
-
 def _about_branch(work: BroughtWork, landed: Landed) -> list[str]:
-    """How the work is looked at and taken over. Over uncommitted changes no merge goes: their diff is applied."""
+    """Say how to look at the work and take it over: by a merge, or over uncommitted changes by applying the diff."""
     if landed.branch is None:
         return []
     top, branch = work.snapshot.folder.top, landed.branch
@@ -181,32 +180,13 @@ def _about_branch(work: BroughtWork, landed: Landed) -> list[str]:
         return rows
     if work.snapshot.is_clean:
         return [*rows, "Take it over:", words.command("git", "-C", top, "merge", branch)]
-    take = f"{words.command('git', '-C', top, 'diff', '--binary', f'{branch}~1', branch)} |"
-    return [
-        *rows,
-        "Take it over, on top of what is not committed:",
-        take + words.command("git", "-C", top, "apply")[1:],
-    ]
+    diff = words.command("git", "-C", top, "diff", "--binary", f"{branch}~1", branch)
+    take = f"{diff} |{words.command('git', '-C', top, 'apply')[1:]}"
+    return [*rows, "Take it over, on top of what is not committed:", take]
 
 
-def _told(error: BotError | OSError) -> str:
+def _reason(error: BotError | OSError) -> str:
     return error.words if isinstance(error, GitFailed) else str(error)
-
-
-def _message(work: BroughtWork) -> str:
-    subject = descriptions.first_title((work.result, work.job.prompt)) or "Work of the agent"
-    return f"{subject}\n\nAsked for in these words:\n\n{work.job.prompt.strip()}\n\nForgehand-Session: {work.job.id}"
-
-
-def _files(changes: Sequence[Change]) -> tuple[dict[str, object], ...]:
-    return tuple(
-        {
-            "path": change.path.encode("utf-8", "replace").decode(),
-            "added": None if change.binary else change.added,
-            "removed": None if change.binary else change.removed,
-        }
-        for change in changes
-    )
 
 
 def _place_for(work: BroughtWork, kind: str) -> Path:

@@ -1,7 +1,7 @@
-"""How git gets at a person's repository: through a git directory of ours, which sees the data and none of the rest.
+"""Git's way to a person's repository: through a git directory of ours, which shows only the data.
 
-Its config is empty and its own. Objects are lent to it as a folder of links to their fan-out folders, so that neither
-`objects/info` nor the repository around it is seen; refs are seen by a link to where they are.
+Its config is ours and empty. It borrows objects through a folder of links to their fan-out folders, so that git sees
+neither `objects/info` nor the rest of the repository. It sees the refs through a link.
 """
 
 from __future__ import annotations
@@ -30,18 +30,17 @@ class Passage:
         self._repository = repository
 
     async def head(self) -> str | None:
-        """None before the first commit, or where that is not here."""
+        """Return the commit; None before the first one, or if it is not here."""
         return await self._parsed("HEAD^{commit}")
 
     async def at(self, branch: str) -> str | None:
-        """Where a branch of that name stands."""
         return await self._parsed(names.branch_ref(branch))
 
     async def has_commit(self, sha: str) -> bool:
         return (await self._git(["cat-file", "-e", f"{sha}^{{commit}}"], accept=(0, 1, 128))).exit_code == 0
 
     async def tips(self) -> list[str]:
-        """The commits (and tags) that branches, tags and remotes' branches stand at, as far as they are here."""
+        """Return the commits and tag objects of all refs, as far as they are here."""
         listed = await self._git(["for-each-ref", "--format=%(objectname)"], accept=(0, 1, 128))
         named = dict.fromkeys(line for line in listed.text.split() if names.is_sha(line))
         asked = "".join(f"{sha}\n" for sha in named).encode()
@@ -51,14 +50,13 @@ class Passage:
         return [row[0] for row in rows if row[1:] in (["commit"], ["tag"])]
 
     async def add(self, pack: Path) -> None:
-        """Objects, into the repository's own store."""
         with pack.open("rb") as source:
             own = {"GIT_OBJECT_DIRECTORY": str(self._repository.stores[0])}
             io = Io(stdin=source.fileno(), env=own)
             await self._git(["index-pack", "--stdin", "--fix-thin"], io)
 
     async def set_branch(self, branch: str, new: str, old: str | None) -> None:
-        """Only from where it is known to stand; None: it must not be there."""
+        """Move a branch from `old`; None means that the branch must not exist yet."""
         await self._git(["update-ref", "--", names.branch_ref(branch), new, old or _NONE])
 
     async def _parsed(self, revision: str) -> str | None:
@@ -71,23 +69,19 @@ class Passage:
 
 @asynccontextmanager
 async def opened(repository: PersonsRepository) -> AsyncIterator[Passage]:
-    """Beside its git directory there is room for files that go with it."""
+    """Open a passage; the folder around its git directory has room for other files."""
     with tempfile.TemporaryDirectory(prefix="forgehand-passage-") as scratch:
         place = Path(scratch) / "passage.git"
-        await asyncio.to_thread(_furnish, place, repository)
+        (place / "objects").mkdir(parents=True)
+        (place / "HEAD").write_text(f"{repository.on}\n", "utf-8", "surrogateescape")
+        (place / "refs").symlink_to(repository.common_dir / "refs")
+        (place / "packed-refs").symlink_to(repository.common_dir / "packed-refs")
+        await asyncio.to_thread(lend, repository, place)
         yield Passage(place, repository)
 
 
-def _furnish(place: Path, repository: PersonsRepository) -> None:
-    (place / "objects").mkdir(parents=True)
-    (place / "HEAD").write_text(f"{repository.on}\n", "utf-8", "surrogateescape")
-    (place / "refs").symlink_to(repository.common_dir / "refs")
-    (place / "packed-refs").symlink_to(repository.common_dir / "packed-refs")
-    lend(repository, place)
-
-
 def lend(repository: PersonsRepository, place: Path) -> None:
-    """To a git directory of ours: the objects, and where history is cut off."""
+    """Lend the objects, and the cut of a shallow history, to a git directory of ours."""
     lent = []
     for number, store in enumerate(repository.stores):
         view = place / f"lent-{number}"

@@ -1,4 +1,4 @@
-"""Where the agent works: an environment of this machine with its two ways out, gone when the block ends."""
+"""The agent's environment on this machine, with its two ways out (gateway and egress)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sandbox.choice import EnvironmentChoice, choose
 from sandbox.egress import EgressProxy
 from sandbox.execution import ExecutionEnvironment
 from sandbox.local.folders import EnvironmentsFolder
-from sandbox.primitives import EnvironmentProvider, EnvironmentSpec
+from sandbox.primitives import EnvironmentSpec
 
 LABELS = {"app": "forgehand", "kind": "execute"}
 SPARE_SECONDS = 900.0
@@ -48,18 +48,19 @@ class WorkbenchPlace:
 async def opened(
     slot: Path, job: WorkbenchJob, means: WorkbenchMeans, store: Store, snapshot: FolderSnapshot, audience: Audience
 ) -> AsyncIterator[WorkbenchPlace]:
-    """With the snapshot checked out in it. Nothing that ran there outlives the block, however it ends."""
+    """Open an environment with the snapshot checked out; nothing in it outlives the block."""
     async with AsyncExitStack() as stack:
         choice = await _chosen(slot, means, isolate=job.isolate)
         stack.push_async_callback(choice.provider.close)
         if not choice.isolated:
-            audience.note(words.no_isolation(), alarm=True)
+            audience.note(words.NO_ISOLATION, alarm=True)
         if choice.not_newest:
             audience.note(words.not_newest(choice.not_newest))
-        await _remove_leftovers(choice.provider)
-        table = Prices(means.model.prices)
+        for left in await choice.provider.find(LABELS):  # of a killed run: the slot is ours now
+            await left.terminate()
+        model = means.model
         gateway = Gateway(
-            store, from_settings(means.model), means.model.upstream, table=table, dialect=Dialect(means.model.admitted)
+            store, from_settings(model), model.upstream, table=Prices(model.prices), dialect=Dialect(model.admitted)
         )
         stack.push_async_callback(gateway.close)
         egress = await _sockets(stack, choice, gateway, means)
@@ -73,26 +74,16 @@ async def opened(
 async def _chosen(slot: Path, means: WorkbenchMeans, *, isolate: bool) -> EnvironmentChoice:
     with slots.alone(means.root, "tools"):
         if isolate:
-            await asyncio.to_thread(_share_tools, slot, means.root / "shared")
+            # one copy of the agent's binary for all slots; `Base` knows where either of them really lies
+            here, shared = EnvironmentsFolder(slot).tools, EnvironmentsFolder(means.root / "shared").tools
+            if not here.is_symlink():
+                await asyncio.to_thread(shutil.rmtree, here)
+                here.symlink_to(shared)
         choice = await choose(slot, isolate=isolate, newest_in=means.newest_agent)
     if isolate and not choice.isolated:
         await choice.provider.close()
         raise UserError(words.not_isolated(choice.why))
     return choice
-
-
-def _share_tools(slot: Path, shared: Path) -> None:
-    """One copy of the agent's binary for all slots; `Base` knows where either of them really lies."""
-    here, there = EnvironmentsFolder(slot).tools, EnvironmentsFolder(shared).tools
-    if not here.is_symlink():
-        shutil.rmtree(here)
-        here.symlink_to(there)
-
-
-async def _remove_leftovers(provider: EnvironmentProvider) -> None:
-    """Of a run that was killed: the slot is ours now, so they are nobody's."""
-    for left in await provider.find(LABELS):
-        await left.terminate()
 
 
 async def _sockets(
@@ -118,6 +109,6 @@ async def _bring_in(environment: ExecutionEnvironment, job: WorkbenchJob, snapsh
         raise UserError(words.incomplete_repository(snapshot.folder.path)) from None
     await environment.prepare(packed.path, packed.sha, packed.shallow, job.branch)
     target.unlink()
-    # What the person ignores by rules of their own must not come home as new files either.
+    # files that the person's own rules ignore must not come home as new ones
     exclude = f"{environment.primitives.layout.work}/.git/info/exclude"
     await environment.primitives.write(exclude, snapshot.folder.ignored)

@@ -1,4 +1,4 @@
-"""Reads files that somebody else may have put there: no link is followed, nothing but a plain file is opened."""
+"""Reads files that others may have planted: it follows no link and opens only plain files."""
 
 from __future__ import annotations
 
@@ -18,13 +18,11 @@ _DATA_FOLDER = re.compile(r"[0-9a-f]{2}|pack")
 
 
 def text(path: Path) -> str | None:
-    """None where there is nothing."""
     found = content(path)
     return None if found is None else os.fsdecode(found)
 
 
 def content(path: Path, most_bytes: int = MOST_BYTES) -> bytes | None:
-    """Its first bytes."""
     try:
         file = open_regular(path)
     except FileNotFoundError:
@@ -44,7 +42,7 @@ def require_folder(path: Path) -> None:
 
 
 def _require(path: Path, is_kind: Callable[[int], bool]) -> int:
-    """It may be absent. Its size."""
+    """Check the kind of a file that may be absent, and return its size."""
     try:
         about = path.lstat()
     except FileNotFoundError:
@@ -57,13 +55,13 @@ def _require(path: Path, is_kind: Callable[[int], bool]) -> int:
 
 
 def _require_size(path: Path, size: int, most_bytes: int | None) -> None:
-    """As it says, not as it takes room: a file of holes takes none, and git would read all of it."""
+    """Check the apparent size, not the room on disk: git would read all of a sparse file."""
     if most_bytes is not None and size > most_bytes:
         raise UserError(words.large_file(path, most_bytes))
 
 
 def require_tree(folder: Path, most_bytes: int | None = None) -> None:
-    """The folder and all that is in it; `most_bytes` of each file."""
+    """Check everything in the folder; each file may hold `most_bytes`."""
     require_folder(folder)
     waiting = [folder] if folder.exists() else []
     while waiting:
@@ -78,13 +76,13 @@ def require_tree(folder: Path, most_bytes: int | None = None) -> None:
 
 
 def data_folders(objects: Path) -> list[Path]:
-    """Those of a store of objects that git looks into, so that none is lent that was not judged: where a disk tells no
-    capitals apart, a link named `AB` would answer for `ab`."""
+    """Return the folders of a store in which git finds objects. The exact names matter: on a disk that ignores case, a
+    link named `AB` would pass for `ab` without being judged."""
     return [folder for folder in sorted(objects.iterdir()) if _DATA_FOLDER.fullmatch(folder.name)]
 
 
 def about(top: bytes, path: bytes) -> os.stat_result | None:
-    """Of a file or link of a folder; None where there is none, or where it lies behind a link."""
+    """Return the status of a file or link; None if it is absent or behind a link."""
     steps = path.split(b"/")
     here = top
     try:
@@ -99,7 +97,7 @@ def about(top: bytes, path: bytes) -> os.stat_result | None:
 
 
 def copy_index(git_dir: Path, place: Path) -> None:
-    """With its dates: an entry written in the same moment as the index is one that git looks at again."""
+    """Copy the index with its dates: git looks again at an entry that is as young as the index."""
     for file in (git_dir / "index", *git_dir.glob("sharedindex.*")):
         if file.is_file():
             shutil.copy2(file, place / file.name)

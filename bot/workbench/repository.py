@@ -1,9 +1,9 @@
-"""What of a person's repository is believed; the one place that decides it.
+"""The one place that decides what we trust of a person's repository.
 
-Whoever packed a folder has written its `.git` as well, so no git command of ours is given that folder's git directory:
-its config, hooks, attributes and alternates are never read by git. From here come the places of four kinds of data
-(objects, refs, index, where history is cut off), once it is certain that they belong to this folder and that no link
-leads out of them, and the few settings that say how files are to be read. `passage` hands the data to git.
+Someone who packed a folder also wrote its `.git`. So no git command of ours uses that git directory, and git never
+reads its config, hooks, attributes or alternates. This module finds four kinds of data: objects, refs, the index, and
+the cut of a shallow history. It makes sure that they belong to this folder and that no link leads out of them.
+`passage` hands the data to git.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from bot.workbench import configured, plain, stat_evidence, words
 _REFERS = re.compile(r"ref: refs/[^\x00-\x20\x7f~^:?*\[\\]+|[0-9a-f]{40}")
 _SETTINGS = r"^(core\.(worktree|bare)|extensions\.(objectformat|refstorage))$"
 LENDS = "forgehand.lendsTo"
-"""In the config of a repository that others borrow objects from: which git directories may."""
+"""A setting of a repository that lends objects: the git directories that may borrow them."""
 _MOST_LENDERS = 16
 _SMALL, _MIDDLE, _LARGE = 64 << 10, 16 << 20, 512 << 20
-"""What a file of one line, of settings, and of a line for each file or ref may hold: far more than git writes."""
+"""Limits far above what git writes: for a file of one line, one of settings, one with a line for each file or ref."""
 _UNREADABLE = (OSError, ValueError, RuntimeError)
-"""Also of a path with a NUL in it, and of links that lead in circles."""
+"""Errors of the disk, of a path with a NUL in it, and of links that lead in circles."""
 
 
 @dataclass(frozen=True)
 class PersonsRepository:
-    """The person's own, which we look at and add one branch to. Its parts may be handed to git by `passage` alone."""
+    """A person's repository, which we read and add one branch to. Only `passage` may hand its parts to git."""
 
     top: Path
     git_dir: Path
@@ -37,9 +37,8 @@ class PersonsRepository:
     stores: tuple[Path, ...]
     """Folders of objects: its own, then those that it borrows from."""
     on: str
-    """What HEAD says: a ref or a commit."""
+    """The content of HEAD: a ref or a commit."""
     head: str | None = None
-    """The commit; None before the first one."""
 
     @property
     def config(self) -> Path:
@@ -47,22 +46,18 @@ class PersonsRepository:
 
 
 def find(folder: Path) -> Path | None:
-    """The root of the work tree that the folder is in, where git would see it; None when there is no repository."""
+    """Return the root of the work tree that git would find around the folder; None if there is no repository."""
     try:
-        return _found(folder)
+        device = folder.stat().st_dev
+        for place in (folder, *folder.parents):
+            if place.stat().st_dev != device:
+                return None
+            if (place / ".git").is_file() or _is_git_dir(place / ".git"):
+                return place
+            if _is_git_dir(place):
+                raise UserError(words.no_work_tree(folder))
     except _UNREADABLE as error:
         raise UserError(words.unreadable_repository(folder, str(error))) from None
-
-
-def _found(folder: Path) -> Path | None:
-    device = folder.stat().st_dev
-    for place in (folder, *folder.parents):
-        if place.stat().st_dev != device:
-            return None
-        if (place / ".git").is_file() or _is_git_dir(place / ".git"):
-            return place
-        if _is_git_dir(place):
-            raise UserError(words.no_work_tree(folder))
     return None
 
 
@@ -72,7 +67,7 @@ def _is_git_dir(place: Path) -> bool:
 
 
 async def judged(top: Path) -> PersonsRepository:
-    """Raises UserError, with what to do, where the repository is not certainly this folder's own."""
+    """Judge the repository; a UserError says what to do if it may not belong to this folder."""
     try:
         return await _judged(top)
     except _UNREADABLE as error:
@@ -95,11 +90,14 @@ async def _judged(top: Path) -> PersonsRepository:
     else:
         await _require_own(top, git_dir, settings.get("core.worktree"))
     stores = await _stores((top, common), common / "objects")
-    return PersonsRepository(top, git_dir, common, stores, await asyncio.to_thread(_head, git_dir))
+    head = (plain.text(git_dir / "HEAD") or "").strip()
+    if not _REFERS.fullmatch(head) or ".." in head:
+        raise UserError(words.unreadable_repository(git_dir, "its HEAD names neither a branch nor a commit"))
+    return PersonsRepository(top, git_dir, common, stores, head)
 
 
 def _git_dir(top: Path) -> Path:
-    """Where `.git` leads: itself, or what its text or link names."""
+    """Return `.git` itself, or the folder that its text or link names."""
     dot = top / ".git"
     if dot.is_symlink() or dot.is_dir():
         found = dot.resolve()
@@ -124,7 +122,7 @@ def _common_dir(git_dir: Path) -> Path:
 
 
 def _require_linked(top: Path, git_dir: Path, common: Path) -> None:
-    """A worktree that `git worktree add` has made: its repository keeps it, and it names the folder in turn."""
+    """Accept a worktree of `git worktree add`: its repository keeps it, and it names the folder in turn."""
     back = plain.text(git_dir / "gitdir")
     named = None if back is None else git_dir / back.rstrip("\r\n")
     kept = git_dir.parent == common / "worktrees"
@@ -133,7 +131,7 @@ def _require_linked(top: Path, git_dir: Path, common: Path) -> None:
 
 
 async def _require_own(top: Path, git_dir: Path, worktree: str | None) -> None:
-    """A git directory inside the folder is its own; one that lies elsewhere must know the folder."""
+    """Accept a git directory inside the folder; one that lies elsewhere must know the folder."""
     if worktree is not None:
         if (git_dir / worktree).resolve() != top:
             raise UserError(words.other_work_tree(top, git_dir))
@@ -142,7 +140,7 @@ async def _require_own(top: Path, git_dir: Path, worktree: str | None) -> None:
 
 
 def _require_plain(git_dir: Path, common: Path) -> None:
-    """All that is taken from here is in files and folders that are no links and nothing else that leads elsewhere."""
+    """Check that everything we use is in plain files and folders: a link could lead elsewhere."""
     for file in (git_dir / "index", *git_dir.glob("sharedindex.*")):
         plain.require_file(file, _LARGE)
     plain.require_file(git_dir / "HEAD", _SMALL)
@@ -162,50 +160,33 @@ def _require_plain_store(objects: Path) -> None:
 
 
 async def _stores(own: tuple[Path, Path], objects: Path) -> tuple[Path, ...]:
-    """Also of those that it borrows from, each of which must say that it lends; `own` are its folders."""
+    """Add the stores that it borrows from, each of which must say that it lends; `own` are its folders."""
     found = [objects]
     for store in found:
-        for other in await asyncio.to_thread(_borrowed, store):
-            if other in found:
-                continue
-            await _require_lent(own, other, store)
-            found.append(other)
+        lines = (plain.text(store / "info" / "alternates") or "").splitlines()
+        for other in [(store / line).resolve() for line in lines if line and not line.startswith("#")]:
+            if other not in found:
+                await _require_lent(own, other, store)
+                found.append(other)
         if len(found) > _MOST_LENDERS:
             raise UserError(words.too_many_lenders(own[0]))
     return tuple(found)
 
 
-def _borrowed(objects: Path) -> list[Path]:
-    lines = (plain.text(objects / "info" / "alternates") or "").splitlines()
-    return [(objects / line).resolve() for line in lines if line and not line.startswith("#")]
-
-
 async def _require_lent(own: tuple[Path, Path], store: Path, borrower: Path) -> None:
-    """What lies in the repository itself needs no word of anybody's."""
     config = store.parent / "config"
-    await asyncio.to_thread(_require_store, own[0], store)
+    if not await asyncio.to_thread(store.is_dir):
+        raise UserError(words.lender_missing(own[0], store))
+    await asyncio.to_thread(_require_plain_store, store)
+    plain.require_file(config, _MIDDLE)
     if any(store.is_relative_to(folder) for folder in own):
-        return
-    if str(borrower.parent) not in await configured.every(config, LENDS):
+        return  # a part of the repository itself
+    lends = await configured.rows(config, f"^{re.escape(LENDS.lower())}$")
+    if str(borrower.parent) not in (value for _, value in lends):
         raise UserError(words.not_lent(own[0], store, borrower))
 
 
-def _require_store(top: Path, store: Path) -> None:
-    if not store.is_dir():
-        raise UserError(words.lender_missing(top, store))
-    _require_plain_store(store)
-    plain.require_file(store.parent / "config", _MIDDLE)
-
-
-def _head(git_dir: Path) -> str:
-    said = (plain.text(git_dir / "HEAD") or "").strip()
-    if not _REFERS.fullmatch(said) or ".." in said:
-        raise UserError(words.unreadable_repository(git_dir, "its HEAD names neither a branch nor a commit"))
-    return said
-
-
 def checked_out(repository: PersonsRepository) -> set[str]:
-    """The branches that its work trees are on, this one's and all others'."""
     common = repository.common_dir
-    said = (plain.text(file) or "" for file in (common / "HEAD", *common.glob("worktrees/*/HEAD")))
-    return {one.strip().removeprefix("ref: refs/heads/") for one in (repository.on, *said) if one.startswith("ref: ")}
+    heads = (plain.text(file) or "" for file in (common / "HEAD", *common.glob("worktrees/*/HEAD")))
+    return {one.strip().removeprefix("ref: refs/heads/") for one in (repository.on, *heads) if one.startswith("ref: ")}

@@ -1,4 +1,4 @@
-"""One run of the agent in its place: started, followed, watched over time, money and the person's wish to stop."""
+"""One run of the agent: starts it, follows it, and watches its time, its money and the person's wish to stop."""
 
 from __future__ import annotations
 
@@ -46,15 +46,13 @@ You work for Forgehand on a copy of a folder of the person who asks. Your workin
 
 @dataclass(frozen=True)
 class WorkbenchTerms:
-    """What the run is judged by."""
-
     stop_requested: str | None
     timeout_seconds: float
     budget_usd: float
 
 
 class WorkbenchRun:
-    """Of one job; `stop` is the person's wish, set from outside."""
+    """The run of one job; `stop` is the person's wish, set from outside."""
 
     def __init__(
         self, job: WorkbenchJob, store: Store, place: WorkbenchPlace, audience: Audience, stop: asyncio.Event
@@ -68,7 +66,6 @@ class WorkbenchRun:
         self._wake = asyncio.Event()
 
     async def to_its_end(self, snapshot: FolderSnapshot) -> RunVerdict:
-        """The verdict; what the agent did is in the environment still."""
         await self._start(snapshot)
         watcher = asyncio.create_task(self._watch())
         try:
@@ -78,10 +75,6 @@ class WorkbenchRun:
             await asyncio.gather(watcher, return_exceptions=True)
         await gateway.revoke(self._store, self._job.key)
         return await self._verdict()
-
-    @property
-    def said(self) -> str:
-        return self.state.last_words
 
     async def _start(self, snapshot: FolderSnapshot) -> None:
         job = self._job
@@ -123,7 +116,7 @@ class WorkbenchRun:
                 self._wake.set()
 
     async def _answer(self, asked: PermissionAsked) -> None:
-        """Sub-agents are counted; to anything else nobody says yes."""
+        """Permit sub-agents up to their limit, and nothing else."""
         number = self.state.spawning.get(asked.request_id)
         if number is not None and number <= self._job.subagents.most:
             await self._environment.permit(TURN, asked.request_id)
@@ -132,7 +125,7 @@ class WorkbenchRun:
             await self._environment.forbid(TURN, asked.request_id, no)
 
     async def _watch(self) -> None:
-        """Ends the run when it must; why is judged afterwards."""
+        """End the run when it must; `_verdict` judges the reason."""
         latest = time.monotonic() + self._job.timeout_seconds + LATE_SECONDS
         while not (self._stop.is_set() or self.state.refused_status or time.monotonic() > latest):
             await _first_of(self._stop, self._wake)
@@ -147,7 +140,7 @@ class WorkbenchRun:
         terms = WorkbenchTerms("You" if self._stop.is_set() else None, job.timeout_seconds, job.budget_usd)
         found = judge(terms, status, self.state, exhausted=exhausted)
         if found.error == "out_of_credit":
-            return RunVerdict(found.outcome, words.provider_out_of_credit(), found.error)
+            return RunVerdict(found.outcome, words.OUT_OF_CREDIT, found.error)
         found = await moves.blame_gateway_or_provider(self._store, job.key, found)
         if found.error and found.error.startswith("provider_"):
             return RunVerdict(found.outcome, words.provider_refused(found.error.removeprefix("provider_")), found.error)
@@ -157,7 +150,7 @@ class WorkbenchRun:
 
 
 async def _first_of(*events: asyncio.Event) -> None:
-    """Until one of them is set, or it is time for another look."""
+    """Wait until one of them is set, or until it is time for another look."""
     waiting = [asyncio.create_task(event.wait()) for event in events]
     try:
         await asyncio.wait(waiting, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -167,17 +160,16 @@ async def _first_of(*events: asyncio.Event) -> None:
 
 
 def instructions(snapshot: FolderSnapshot) -> str:
-    """Ours, and the rules for agents that the person keeps in the folder: it is theirs, so they are instruction."""
+    """Join our instructions and the folder's own rules for agents, which count because the folder is the person's."""
     folder = snapshot.folder
     parts = [INSTRUCTIONS]
     if folder.inside:
         parts.append(f"The request is about the folder `{folder.inside}` of this repository: start there.")
     for path in dict.fromkeys((folder.top, folder.path)):
-        name, text = next(
-            ((name, text) for name in RULE_FILES if (text := _rules(path / name)) is not None), ("", None)
-        )
-        if text is not None:
-            parts.append(f"The folder's own rules ({(path / name).relative_to(folder.top)}):\n\n{text}")
+        for file in (path / name for name in RULE_FILES):
+            if (text := _rules(file)) is not None:
+                parts.append(f"The folder's own rules ({file.relative_to(folder.top)}):\n\n{text}")
+                break
     return "\n\n".join(parts)
 
 

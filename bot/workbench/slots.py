@@ -1,4 +1,4 @@
-"""Places for runs side by side: each has its own sockets and environments, and the kernel's lock says who has it."""
+"""Slots for runs at the same time: each has its own sockets and environments, and a lock of the kernel."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MOST = 64
 
 @contextmanager
 def taken(root: Path) -> Iterator[Path]:
-    """The first folder under `root` that nobody else uses; a crash gives it free by itself."""
+    """Take the first free folder under `root`; the kernel frees it after a crash."""
     root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    root.mkdir(mode=0o711, exist_ok=True)  # passable: where we are root, environments have users of their own
+    root.mkdir(mode=0o711, exist_ok=True)  # passable: if we are root, environments have separate users
     for number in range(MOST):
         descriptor = _locked(root / f"{number}.lock", fcntl.LOCK_EX | fcntl.LOCK_NB)
         if descriptor is not None:
@@ -26,7 +26,7 @@ def taken(root: Path) -> Iterator[Path]:
             finally:
                 os.close(descriptor)
             return
-    raise UserError(f"{MOST} runs are under way at once on {root}: wait for one of them to end.")
+    raise UserError(f"{MOST} runs already use {root}: wait for one of them to end.")
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def alone(root: Path, name: str) -> Iterator[None]:
 
 
 def _locked(path: Path, how: int) -> int | None:
-    """Never deleted: who waits on a removed file would hold a lock that nobody else sees."""
+    """Lock a file that is never deleted: a run that waits on a removed file would hold a lock that no other sees."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, how)

@@ -1,7 +1,7 @@
-"""Takes a folder as it is now into a repository of our own: the person's index, HEAD, hooks and filters stay out of it.
+"""Takes a folder as it is now into a repository of ours, without using the person's index, HEAD, hooks or filters.
 
-Objects that the person's repository has are borrowed, not copied. Its index is copied, so that unchanged files are
-known by their dates and not read again; a file that a filter has changed (LFS) counts as what the index says it is.
+It borrows the objects of the person's repository and copies the index, so that git knows unchanged files by their dates
+and does not read them again. For a file that a filter has changed (LFS), the index counts.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,7 +29,7 @@ LIST_CAP = 256 << 20
 SECONDS = 600.0
 _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _OUTSIDE = {b"", b".", b"..", b".git"}
-"""No part of a file's path; whoever writes an index by hand may put them in it."""
+"""Never part of a file's path, but an index that was written by hand may name them."""
 _MESSAGE = "The work tree as it was\n\nWith what was not committed when `forgehand execute` was started."
 
 
@@ -45,7 +44,7 @@ class FolderSnapshot:
 
     @property
     def is_clean(self) -> bool:
-        """Nothing was uncommitted: the agent starts from HEAD itself."""
+        """Return True if nothing was uncommitted: the agent starts from HEAD itself."""
         return self.folder.repository is not None and self.folder.repository.head == self.base
 
 
@@ -55,16 +54,20 @@ class _Paths:
     drop: list[bytes] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     kept: int = 0
-    """Entries that stay as the index has them: submodules, files outside a sparse checkout."""
+    """How many entries stay as in the index: submodules, and files outside a sparse checkout."""
     size: int = 0
 
 
 async def take(folder: Folder, mirror: Path, when: int) -> FolderSnapshot:
     scratch = _Scratch(folder, mirror)
     await scratch.create()
-    paths = await _paths(scratch, folder)
-    if folder.inside and not _reaches(paths.take, folder.inside):
-        # The repository around it ignores the folder: it stands for itself.
+    try:
+        paths = await scratch.paths()
+    except GitFailed:
+        paths = await scratch.paths_by_head()
+    prefix = os.fsencode(folder.inside) + b"/"
+    if folder.inside and not any(path.startswith(prefix) for path in paths.take):
+        # the repository around the folder ignores it: take the folder alone
         await asyncio.to_thread(shutil.rmtree, mirror)
         return await take(folder.alone(), mirror, when)
     if not paths.take:
@@ -73,24 +76,6 @@ async def take(folder: Folder, mirror: Path, when: int) -> FolderSnapshot:
         raise UserError(words.too_much(folder.path, len(paths.take), paths.size))
     base = await scratch.commit(await scratch.tree(paths), when)
     return FolderSnapshot(folder, mirror, base, tuple(paths.left_out))
-
-
-async def _paths(scratch: _Scratch, folder: Folder) -> _Paths:
-    """By the person's index, or by HEAD where that cannot be used."""
-    try:
-        return await scratch.paths()
-    except GitFailed:
-        pass
-    try:
-        await scratch.restart_index()
-        return await scratch.paths()
-    except GitFailed as error:
-        raise UserError(words.unreadable_files(folder.path, error.words)) from None
-
-
-def _reaches(paths: Iterable[bytes], inside: str) -> bool:
-    prefix = os.fsencode(inside) + b"/"
-    return any(path.startswith(prefix) for path in paths)
 
 
 class _Scratch:
@@ -102,23 +87,22 @@ class _Scratch:
 
     async def create(self) -> None:
         await run_git(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(self._mirror)])
-        await asyncio.to_thread(self._furnish)
-
-    def _furnish(self) -> None:
         (self._mirror / "info").mkdir(exist_ok=True)
         (self._mirror / "info" / "exclude").write_bytes(self._folder.ignored)
-        repository = self._folder.repository
-        if repository is None:
-            return
-        passage.lend(repository, self._mirror)
-        plain.copy_index(repository.git_dir, self._mirror)
+        if repository := self._folder.repository:
+            await asyncio.to_thread(passage.lend, repository, self._mirror)
+            await asyncio.to_thread(plain.copy_index, repository.git_dir, self._mirror)
 
-    async def restart_index(self) -> None:
-        """From HEAD, where the person's own index cannot be used."""
+    async def paths_by_head(self) -> _Paths:
+        """List the files by HEAD, if git cannot use the person's index."""
         (self._mirror / "index").unlink(missing_ok=True)
         repository = self._folder.repository
-        if repository is not None and repository.head is not None:
-            await self._git("read-tree", repository.head)
+        try:
+            if repository is not None and repository.head is not None:
+                await self._git("read-tree", repository.head)
+            return await self.paths()
+        except GitFailed as error:
+            raise UserError(words.unreadable_files(self._folder.path, error.words)) from None
 
     async def paths(self) -> _Paths:
         known = await self._git("ls-files", "-z", "--stage", "-t")

@@ -1,7 +1,7 @@
-"""Whether a git directory that names no folder has worked on this one: its index knows the files by number and time.
+"""Judges by its index whether a git directory that names no folder has worked on this one.
 
-`git init --separate-git-dir` leaves nothing else behind. Nobody who only packs a folder can make files that have the
-inode and the time of change that stand in the index of another repository.
+`git init --separate-git-dir` leaves no other trace. The index holds each file's inode and time of change, and someone
+who packs a folder cannot make files that match those of another repository's index.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bot.git.run import Io, run_git
 from bot.workbench import plain
 
 MOST_BYTES = 256 << 10
-"""Of what git says of the index: about a thousand files."""
+"""The part of git's listing that we read: about a thousand files."""
 _ENTRY = re.compile(
     rb"([^\0\n][^\0]*)\0  ctime: (\d+):(\d+)\n  mtime: [\d:]+\n  dev: \d+\tino: (\d+)\n"
     rb"  uid: \d+\tgid: \d+\n  size: \d+\tflags: [0-9a-f]+\n"
@@ -25,29 +25,23 @@ _ENTRY = re.compile(
 
 
 async def knows(git_dir: Path, top: Path) -> bool:
-    """At least half of the first files must be the same ones: a copy of a file or two proves nothing."""
+    """Return True if at least half of the first files are the same ones: a file or two prove nothing."""
     with tempfile.TemporaryDirectory(prefix="forgehand-index-") as scratch:
+        place = Path(scratch) / "look.git"
         try:
-            listed = await _listed(git_dir, Path(scratch) / "look.git")
+            await run_git(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(place)])
+            await asyncio.to_thread(plain.copy_index, git_dir, place)
+            listed = await run_git(["ls-files", "--debug", "-z"], place, io=Io(cap=MOST_BYTES))
         except (GitFailed, GitTimedOut):
             return False
-    return await asyncio.to_thread(_compared, listed, os.fsencode(top))
+    return await asyncio.to_thread(_are_same, listed.stdout, os.fsencode(top))
 
 
-async def _listed(git_dir: Path, place: Path) -> bytes:
-    await run_git(["init", "--quiet", "--bare", "--template=", "--object-format=sha1", str(place)])
-    await asyncio.to_thread(plain.copy_index, git_dir, place)
-    return (await run_git(["ls-files", "--debug", "-z"], place, io=Io(cap=MOST_BYTES))).stdout
-
-
-def _compared(listed: bytes, top: bytes) -> bool:
+def _are_same(listed: bytes, top: bytes) -> bool:
     entries = [match.groups() for match in _ENTRY.finditer(listed)]
-    return bool(entries) and 2 * sum(_is_same(top, *entry) for entry in entries) >= len(entries)
-
-
-def _is_same(top: bytes, path: bytes, seconds: bytes, nanoseconds: bytes, inode: bytes) -> bool:
-    about = plain.about(top, path)
-    if about is None:
-        return False
-    changed = divmod(about.st_ctime_ns, 1_000_000_000)
-    return (about.st_ino & 0xFFFFFFFF, changed[0], changed[1]) == (int(inode), int(seconds), int(nanoseconds))
+    same = 0
+    for path, seconds, nanoseconds, inode in entries:
+        if about := plain.about(top, path):
+            found = about.st_ino & 0xFFFFFFFF, *divmod(about.st_ctime_ns, 1_000_000_000)
+            same += found == (int(inode), int(seconds), int(nanoseconds))
+    return bool(entries) and 2 * same >= len(entries)

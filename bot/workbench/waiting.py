@@ -1,6 +1,6 @@
-"""Ends a git command that waits for ever: opening a named pipe in the work tree, where it looks for a file of its own.
+"""Ends a git command that hangs because one of git's files in the work tree is a named pipe or a device.
 
-Nothing is looked at while git is quick, and again and again while it is not: a pipe may also be put there meanwhile.
+It looks only when git is slow, and then again and again: a pipe may also appear later.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from bot.workbench import words
 
 PATIENCE_SECONDS = 2.0
 _OPENED = frozenset((".gitignore", ".gitattributes", "HEAD", "config", "commondir"))
-"""By git: for rules, and to see whether a folder is a repository of its own."""
+"""Git opens these for rules, and to see whether a folder is a separate repository."""
 
 
 async def unless_for_ever(command: Coroutine[Any, Any, GitResult], top: Path) -> GitResult:
-    """What the command says; a UserError names what it waits for."""
+    """Return the command's result; a UserError names the file at which it waits."""
     running = asyncio.create_task(command)
     over = threading.Event()
     try:
@@ -54,7 +54,7 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
         with os.scandir(folder) as found:
             yield from found
     except OSError:
-        return  # closed, gone, or too deep: git does not get there either
+        return  # closed, gone, or too deep: git cannot read it either
 
 
 def _blocks(entry: os.DirEntry[str]) -> bool:

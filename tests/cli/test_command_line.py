@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from bot.__main__ import FOREIGN_THREADS
 from bot.cli import spend
-from bot.cli.logs import Telling
+from bot.cli.logs import TurnPrinter
 from bot.cli.main import app
 from bot.simulation.anthropic import Call, Say, Script
 from bot.words import replies
@@ -47,6 +47,9 @@ async def at_home(home: Path, *arguments: str, **changes: str) -> Ran:
         (["pause"], 1, NO_STORE),
         (["doctor"], 1, "FORGEHAND_APP_ID is not set"),
         (["serve", "--config", "nowhere"], 1, "The settings file nowhere does not exist"),
+        (["audit", "--config", "nowhere"], 1, "The settings file nowhere does not exist"),
+        (["pause", "--config", "nowhere"], 1, "The settings file nowhere does not exist"),
+        (["setup", "--config", "nowhere"], 1, "The settings file nowhere does not exist"),
     ],
 )
 async def test_a_look_into_an_empty_home_leaves_it_empty(
@@ -211,16 +214,16 @@ def called(call: str, command: str) -> dict[str, object]:
 @pytest.mark.quick("bot.cli")
 def test_a_log_is_told_to_people_in_lines_that_move_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
     result = {"type": "tool_result", "tool_use_id": "1", "content": "3 passed\nin 0.1 s"}
-    telling = Telling(2)
+    printer = TurnPrinter(2)
     for line in stream(
         {"type": "assistant", "message": {"content": [{"type": "text", "text": "I look.\x1b[2J\x1b]0;own\x07"}]}},
         called("1", "pytest -q"),
         {"type": "user", "message": {"content": [result]}},
         called("2", "sleep 99"),
     ):
-        telling.tell(line)
-    telling.tell("no json")
-    telling.end()
+        printer.feed(line)
+    printer.feed("no json")
+    printer.end()
     told = capsys.readouterr().out
     assert told.splitlines() == [
         "turn 2",

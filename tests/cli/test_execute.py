@@ -301,7 +301,7 @@ async def test_an_interrupt_keeps_the_work_and_a_second_one_throws_it_away(desk:
         await desk.model.reached("second", SECONDS)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        while b"Once more abandons it" not in await process.stderr.readline():
+        while b"Once more throws the work away" not in await process.stderr.readline():
             assert not process.stderr.at_eof()
         process.send_signal(signal.SIGINT)
         abandoned = await ended(process)

@@ -59,7 +59,7 @@ async def test_branch_and_transcript_come_home_and_own_work_stays(world: World, 
     await git(clone, "switch", "--quiet", "main")
     world.github.commit(world.repo, branch, {"more.txt": "more"})
     refused = await forgehand(environment, "sessions", "pull", session, "--path", str(clone))
-    assert refused.code == 1 and "work of its own" in refused.err
+    assert refused.code == 1 and "has other work" in refused.err
     assert await git(clone, "rev-parse", branch) == mine
 
 

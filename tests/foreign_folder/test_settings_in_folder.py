@@ -35,7 +35,7 @@ async def test_the_key_goes_nowhere_because_of_a_file_in_the_folder(tmp_path: Pa
     environment = {"HOME": str(tmp_path), "ANTHROPIC_API_KEY": "sk-ant-x", "FORGEHAND_DATA_DIR": str(tmp_path / "data")}
     for where in (folder, folder / inside):
         ran = await installed(environment, "execute", "", "--path", str(where), at=folder)
-        assert "The prompt is empty" in ran.err and "is not read, as it lies in the folder" in ran.err, ran.err
+        assert "The prompt is empty" in ran.err and "is not read, because it is in the folder" in ran.err, ran.err
     named = await installed(environment, "execute", "x", "--config", ".env", at=folder)
     assert "ANTHROPIC_BASE_URL" in named.err, "who names the file is believed"
     beside = tmp_path / "mine"
