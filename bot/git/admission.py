@@ -216,20 +216,16 @@ def _examine(bundle: Path, limits: ImportLimits) -> tuple[int, BundleHeader]:
     except OSError:
         raise BundleRefused("The work's bundle cannot be opened.") from None
     try:
-        return file, _examine_open(file, limits)
+        if os.fstat(file).st_size > limits.max_bundle_bytes:
+            raise BundleRefused(f"The work's bundle is larger than {limits.max_bundle_bytes >> 20} MiB.")
+        header = parse_header(os.pread(file, MAX_HEADER + 64, 0))
+        with mmap.mmap(file, 0, access=mmap.ACCESS_READ) as content:
+            measure(content, header.pack_offset, limits)
+        os.lseek(file, header.pack_offset, os.SEEK_SET)
+        return file, header
     except BaseException:
         os.close(file)
         raise
-
-
-def _examine_open(file: int, limits: ImportLimits) -> BundleHeader:
-    if os.fstat(file).st_size > limits.max_bundle_bytes:
-        raise BundleRefused(f"The work's bundle is larger than {limits.max_bundle_bytes >> 20} MiB.")
-    header = parse_header(os.pread(file, MAX_HEADER + 64, 0))
-    with mmap.mmap(file, 0, access=mmap.ACCESS_READ) as content:
-        measure(content, header.pack_offset, limits)
-    os.lseek(file, header.pack_offset, os.SEEK_SET)
-    return header
 
 
 async def _require_prerequisites(git_dir: Path, header: BundleHeader, base: str) -> None:

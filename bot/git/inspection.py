@@ -160,7 +160,9 @@ async def changes(git_dir: Path, base: str, tree: str, *, max_files: int) -> lis
     if result.truncated:
         raise too_many
     found = parse(result.stdout)
-    sizes = await _sizes(git_dir, {one.sha for one in found if one.has_blob})
+    shas = sorted({one.sha for one in found if one.has_blob})
+    rows = await _cat_file(git_dir, "--batch-check=%(objectname) %(objectsize)", shas, len(shas) * 80 + 1024)
+    sizes = {sha: int(size) for sha, size in (row.split(" ") for row in rows.decode().splitlines())}
     targets = await _targets(git_dir, {one.sha for one in found if one.new_mode == SYMLINK}, sizes)
     sized = [replace(one, size=sizes.get(one.sha, 0)) for one in found]
     return [replace(one, target=targets.get(one.sha, "\0")) if one.new_mode == SYMLINK else one for one in sized]
@@ -186,12 +188,6 @@ async def _targets(git_dir: Path, shas: Iterable[str], sizes: dict[str, int]) ->
     wanted = [sha for sha, size in zip(short, upto, strict=True) if size <= BATCH_BYTES]
     output = await _cat_file(git_dir, "--batch", wanted, BATCH_BYTES + len(wanted) * 128)
     return dict(zip(wanted, map(decode, _contents(output)), strict=True))
-
-
-async def _sizes(git_dir: Path, shas: Iterable[str]) -> dict[str, int]:
-    wanted = sorted(shas)
-    output = await _cat_file(git_dir, "--batch-check=%(objectname) %(objectsize)", wanted, len(wanted) * 80 + 1024)
-    return {sha: int(size) for sha, size in (row.split(" ") for row in output.decode().splitlines())}
 
 
 async def _cat_file(git_dir: Path, batch: str, shas: Sequence[str], cap: int) -> bytes:

@@ -146,8 +146,6 @@ def clean_words(text: str) -> str:
 
 
 class Removed(StrEnum):
-    """The fate of a ref."""
-
     GONE = "removed"
     WAS_GONE = "was not there any more"
     MOVED = "stands at another commit, and was left"
@@ -194,7 +192,11 @@ class Push:
     async def run(self) -> PushResult:
         """Push; safe to repeat after any failure, as it looks before it acts, and again if the answer is not clear."""
         ref = names.push_ref(self.branch)
-        places = await self._places(ref)
+        if ref == self.branch:
+            sha = await branch_sha(self.git_dir, self.access, ref)
+            places = {} if sha is None else {ref: sha}
+        else:
+            places = await heads(self.git_dir, self.access)
         actual = places.get(self.branch)
         if actual == self.commit:
             return PushResult(self.commit, adopted=True)
@@ -213,13 +215,6 @@ class Push:
         argv = [*lease, "--end-of-options", self.access.url, f"{self.commit}:{ref}"]
         sent = await _send(argv, self.git_dir, self.access, ref, io)
         return await self._settle(sent) if isinstance(sent, BotError) else PushResult(self.commit, adopted=sent == "=")
-
-    async def _places(self, ref: str) -> dict[str, str]:
-        """Return what the remote has, by the kind of name that `branch` is."""
-        if ref != self.branch:
-            return await heads(self.git_dir, self.access)
-        sha = await branch_sha(self.git_dir, self.access, self.branch)
-        return {} if sha is None else {self.branch: sha}
 
     async def _require_descent(self, ancestor: str) -> None:
         argv = ["merge-base", "--is-ancestor", "--end-of-options", ancestor, self.commit]

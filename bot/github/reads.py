@@ -174,8 +174,8 @@ class Reads:
 
     async def is_protected(self, repo: Repo, branch: str) -> bool:
         """Count rules of any kind, also those that would let the App through. A missing branch is not protected."""
+        call = ApiCall("GET", f"{base(repo)}/branches/{segments(branch)}")
         try:
-            call = ApiCall("GET", f"{base(repo)}/branches/{segments(branch)}")
             answer = await self.call(call, TokenPurpose.READ_REPOSITORY, repo.id)
         except NotFound:
             return False

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from bot.errors import GitHubRefused, GitHubUnavailable, SettingsError
 from bot.github import wire
@@ -61,17 +60,14 @@ class Signer:
     def authorization(self) -> Secret:
         import jwt
 
-        now = int(self.now())
-        claims = {"iat": now - _BACKDATED_SECONDS, "exp": now + _JWT_SECONDS, "iss": str(self._app_id)}
-        return Secret(f"Bearer {jwt.encode(claims, self._key(), algorithm='RS256')}")
-
-    def _key(self) -> RSAPrivateKey:
         key = app_key.read(self._private_key.reveal())
         if key is None:
             raise SettingsError(
                 "FORGEHAND_PRIVATE_KEY cannot be read as an RSA key; download a new one from the App's page."
             )
-        return key
+        now = int(self.now())
+        claims = {"iat": now - _BACKDATED_SECONDS, "exp": now + _JWT_SECONDS, "iss": str(self._app_id)}
+        return Secret(f"Bearer {jwt.encode(claims, key, algorithm='RS256')}")
 
     def learn(self, answer: ApiAnswer) -> bool:
         """Take GitHub's time from its refusal; return False if the clocks agree, so that time was not the reason."""

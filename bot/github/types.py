@@ -211,7 +211,6 @@ class LoggedDelivery:
     action: str | None
     status_code: int
     delivered_at: str
-    redelivery: bool
     installation_id: int | None
     repository_id: int | None
 

@@ -220,7 +220,6 @@ class File(msgspec.Struct):
     type: str
     encoding: str = ""
     content: str = ""
-    size: int = 0
 
 
 class RefTarget(msgspec.Struct):
@@ -291,7 +290,6 @@ class DeliveryJson(msgspec.Struct):
     event: str
     status_code: int = 0
     delivered_at: str = ""
-    redelivery: bool = False
     action: str | None = None
     installation_id: int | None = None
     repository_id: int | None = None
@@ -301,7 +299,6 @@ class DeliveryJson(msgspec.Struct):
 
 
 class DeliveryRequest(msgspec.Struct):
-    headers: dict[str, Any] = msgspec.field(default_factory=dict)
     payload: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"{}"))
 
 

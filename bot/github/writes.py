@@ -151,13 +151,8 @@ async def update_check(caller: ApiCaller, repo: Repo, check_id: int, output: Che
 async def annotate_check(caller: ApiCaller, repo: Repo, check_id: int, output: CheckOutput) -> None:
     """Add the annotations of `output`, at most `MOST_ANNOTATIONS` at a time, to those that the check has."""
     annotations = [
-        {
-            "path": one.path,
-            "start_line": one.first,
-            "end_line": one.last,
-            "annotation_level": one.level,
-            "message": one.message,
-        }
+        {"path": one.path, "start_line": one.first, "end_line": one.last}
+        | {"annotation_level": one.level, "message": one.message}
         | ({"title": one.title} if one.title else {})
         for one in output.annotations
     ]
@@ -173,14 +168,8 @@ async def rerun_failed(caller: ApiCaller, repo: Repo, run_id: int) -> None:
 
 
 def _check(output: CheckOutput) -> dict[str, Any]:
-    body: dict[str, Any] = {"output": {"title": output.title, "summary": output.summary}}
-    if output.conclusion is None:
-        body["status"] = output.status
-    else:
-        body |= {"status": "completed", "conclusion": output.conclusion}
-    body["actions"] = [
-        {"label": one.label, "description": one.what, "identifier": one.identifier} for one in output.buttons
-    ]
-    if output.details_url is not None:
-        body["details_url"] = output.details_url
-    return body
+    buttons = [{"label": one.label, "description": one.what, "identifier": one.identifier} for one in output.buttons]
+    body = {"output": {"title": output.title, "summary": output.summary}, "actions": buttons}
+    ended = {"status": "completed", "conclusion": output.conclusion}
+    details = {} if output.details_url is None else {"details_url": output.details_url}
+    return {**body, **({"status": output.status} if output.conclusion is None else ended), **details}
