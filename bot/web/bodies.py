@@ -35,8 +35,7 @@ class Disconnected(Exception):
 
 @dataclass(frozen=True)
 class BodyLimits:
-    most_bytes: int = 25 * MEGABYTE
-    """GitHub's own cap."""
+    most_bytes: int = 25 * MEGABYTE  # GitHub's own cap
     seconds: float = 10.0
     all_bytes: int = 128 * MEGABYTE
     """The cap for all bodies being read, because any stranger may send one. Beyond it, the largest is refused."""

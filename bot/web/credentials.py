@@ -38,8 +38,6 @@ ADVICE = {
 
 @dataclass(frozen=True)
 class FoundCredential:
-    """A credential and its source, in words for the operator."""
-
     credential: Credential
     name: str
     source: str
@@ -87,7 +85,6 @@ async def find(vault: Vault, model: ModelSettings, installation: InstallationId)
 
 
 def operators(model: ModelSettings) -> FoundCredential | None:
-    """Return what the settings hold, whatever is stored."""
     return next(iter(_set(model).values()), None)
 
 
@@ -144,7 +141,6 @@ async def try_out(found: FoundCredential, upstream_url: str, model: str) -> Tria
 
 
 def _words(status: int, body: bytes) -> bytes:
-    """Return the status, and the provider's own message if there is one."""
     try:
         message = json.loads(body)["error"]["message"]
     except (ValueError, KeyError, TypeError):

@@ -21,10 +21,8 @@ from bot.web import bodies
 
 log = logging.getLogger(__name__)
 
-OVERLAP_SECONDS = 15 * 60.0
-"""A delivery may appear in the log long after it was made."""
-KEPT_SECONDS = 3 * 24 * 3600.0
-"""How long github.com keeps its log."""
+OVERLAP_SECONDS = 15 * 60.0  # a delivery may appear in the log long after it was made
+KEPT_SECONDS = 3 * 24 * 3600.0  # how long github.com keeps its log
 MOST_PAGES = 100
 MOST_PAYLOADS = 100
 """In one sweep; if there are more, the next sweep follows at once."""
@@ -141,12 +139,21 @@ class DeliveryLog:
             return await asyncio.to_thread(
                 bodies.ledger_entry, listed.guid, listed.event, body, deliveries.UNSEEN, HANDLED_EVENTS
             )
-        except TransientError as error:
-            if tries < MOST_TRIES or error.retry_after is not None:
+        except (TransientError, GitHubRefused, bodies.NotJson, UnicodeDecodeError) as error:
+            if isinstance(error, TransientError) and (tries < MOST_TRIES or error.retry_after is not None):
                 raise
-            return _lost(listed, str(error))
-        except (GitHubRefused, bodies.NotJson, UnicodeDecodeError) as error:
-            return _lost(listed, str(error))
+            why = str(error)
+        log.error("a delivery cannot be read from GitHub's log", extra={"delivery": listed.guid, "error": why})
+        return NewDelivery(
+            guid=DeliveryId(listed.guid),
+            event=listed.event,
+            body_sha256=deliveries.UNSEEN,
+            action=listed.action,
+            state=DeliveryState.FAILED,
+            reason=f"It was missed, and GitHub's log does not give it back: {why}"[:500],
+            installation_id=listed.installation_id,
+            repo_id=listed.repository_id,
+        )
 
     async def _pause(self) -> float:
         if not self._reading.poll_seconds:
@@ -155,17 +162,3 @@ class DeliveryLog:
         recent = self._store.now() - latest < ACTIVE_SECONDS
         busy = recent or bool(await sessions.running(self._store))
         return self._reading.poll_seconds * (1 if busy else QUIET_FACTOR)
-
-
-def _lost(listed: LoggedDelivery, why: str) -> NewDelivery:
-    log.error("a delivery cannot be read from GitHub's log", extra={"delivery": listed.guid, "error": why})
-    return NewDelivery(
-        guid=DeliveryId(listed.guid),
-        event=listed.event,
-        body_sha256=deliveries.UNSEEN,
-        action=listed.action,
-        state=DeliveryState.FAILED,
-        reason=f"It was missed, and GitHub's log does not give it back: {why}"[:500],
-        installation_id=listed.installation_id,
-        repo_id=listed.repository_id,
-    )

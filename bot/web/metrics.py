@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -51,38 +52,25 @@ class ServiceMetrics:
     def __init__(self, store: Store) -> None:
         self.sandboxes: Callable[[], Awaitable[int | None]] | None = None
         """Counts those alive, once the provider is ready."""
-        self.refused: Mapping[str, int] = {}
-        """The gateway's live count of refused requests, by reason."""
+        self.refused: Mapping[str, int] = {}  # the gateway's live count of refused requests, by reason
         self.left_out: Mapping[str, int] = {}
         """The gateway's live count of betas, fields and query parts that it left out of requests."""
         self._store = store
         self._registry = CollectorRegistry()
         self._after = store.now()
-        self._waits = Histogram(
-            "forgehand_queue_wait_seconds",
-            "Time from a request to the start of its turn.",
-            buckets=SECONDS,
-            registry=self._registry,
-        )
-        self._steps = Histogram(
-            "forgehand_step_seconds", "How long a step took.", ["step"], buckets=SECONDS, registry=self._registry
-        )
-        self._records = Counter(
-            "forgehand_log_records", "Log lines of this process.", ["level"], registry=self._registry
-        )
-        for level in LEVELS:
-            self._records.labels(level)
-        self._late = Histogram(
-            "forgehand_loop_late_seconds",
-            "How late the event loop is, measured four times a second.",
-            buckets=LATENESS_SECONDS,
-            registry=self._registry,
-        )
+        histogram = partial(Histogram, registry=self._registry)
+        counter = partial(Counter, registry=self._registry)
+        words = "Time from a request to the start of its turn."
+        self._waits = histogram("forgehand_queue_wait_seconds", words, buckets=SECONDS)
+        self._steps = histogram("forgehand_step_seconds", "How long a step took.", ["step"], buckets=SECONDS)
+        words = "How late the event loop is, measured four times a second."
+        self._late = histogram("forgehand_loop_late_seconds", words, buckets=LATENESS_SECONDS)
         self.lateness = Loop("lateness", self._measure_lateness, 0.0)
         self.loops = [self.lateness]
-        self._webhooks = Counter(
-            "forgehand_webhooks", "Requests at the webhook by their answer.", ["status"], registry=self._registry
-        )
+        self._records = counter("forgehand_log_records", "Log lines of this process.", ["level"])
+        for level in LEVELS:
+            self._records.labels(level)
+        self._webhooks = counter("forgehand_webhooks", "Requests at the webhook by their answer.", ["status"])
         for status in STATUSES:
             self._webhooks.labels(str(status))
 
@@ -112,35 +100,31 @@ class ServiceMetrics:
         now = CollectorRegistry()
         alive = await self.sandboxes() if self.sandboxes else None
         paused = await operations.paused_at(self._store) is not None
-        counts = dict(self.refused), dict(self.left_out)
-        found = await figures.read(self._store)
-        now.register(_Moment(found, self._store.now(), alive, paused, *counts, self.loops))
+        now.register(_Moment(self, await figures.read(self._store), self._store.now(), alive, paused))
         return generate_latest(self._registry) + generate_latest(now)
 
 
 @dataclass(frozen=True, eq=False)
 class _Moment(Collector):
+    metrics: ServiceMetrics
     found: Figures
     now: float
     sandboxes: int | None
     paused: bool
-    refused: Mapping[str, int]
-    left_out: Mapping[str, int]
-    loops: Sequence[Loop]
 
     def collect(self) -> Iterable[Metric]:
-        found = self.found
+        metrics, found = self.metrics, self.found
         yield _by("forgehand_turns", "Turns by state.", "state", found.turns)
         yield _by("forgehand_turns_ended", "Turns by outcome.", "outcome", found.outcomes, total=True)
         yield _by("forgehand_deliveries", "Webhooks in the ledger.", "state", found.deliveries)
         yield _by("forgehand_installations", "Installations of the App.", "state", found.installations)
         yield _by("forgehand_model_requests", "Model requests by result.", "status", found.model_requests, total=True)
-        yield _by("forgehand_gateway_refusals", "Requests not forwarded.", "reason", self.refused, total=True)
-        yield _by("forgehand_gateway_left_out", "Parts left out of requests.", "kind", self.left_out, total=True)
+        yield _by("forgehand_gateway_refusals", "Requests not forwarded.", "reason", metrics.refused, total=True)
+        yield _by("forgehand_gateway_left_out", "Parts left out of requests.", "kind", metrics.left_out, total=True)
         yield _by("forgehand_tokens", "Tokens that the gateway counted.", "kind", found.tokens, total=True)
-        failures: dict[str, int] = {loop.name: loop.failures for loop in self.loops}
+        failures: dict[str, int] = {loop.name: loop.failures for loop in metrics.loops}
         yield _by("forgehand_loop_failures", "Failed rounds of a background loop.", "loop", failures, total=True)
-        succeeded: dict[str, int] = {loop.name: int(loop.succeeded_at or 0) for loop in self.loops}
+        succeeded: dict[str, int] = {loop.name: int(loop.succeeded_at or 0) for loop in metrics.loops}
         help_ = "When a background loop last finished a round without an error; 0: not yet."
         yield _by("forgehand_loop_last_success_timestamp_seconds", help_, "loop", succeeded)
         yield CounterMetricFamily("forgehand_spend_usd", "Dollars spent at the model.", found.usd)

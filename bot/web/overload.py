@@ -10,7 +10,6 @@ import resource
 import socket
 import threading
 import time
-from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -26,32 +25,22 @@ _GATEWAYS = ("/gateway/", "/anthropic/", "/v1/")
 STALL_SECONDS = 6.0
 """Longer than a busy host makes anyone wait, shorter than GitHub waits."""
 LOOK_SECONDS = 0.25
-PATIENCE_SECONDS = 0.5
-"""Spent on one client while the others wait."""
+PATIENCE_SECONDS = 0.5  # spent on one client while the others wait
 MOST_BYTES = 64 << 10
 
 
-@dataclass(frozen=True)
-class OverloadAnswer:
-    retry_after: int
-    body: bytes
-
-    @property
-    def headers(self) -> list[tuple[bytes, bytes]]:
-        return [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(self.body)).encode()),
-            (b"retry-after", str(self.retry_after).encode()),
-            (b"connection", b"close"),
-        ]
-
-
-def overloaded_answer(path: str, what: str) -> OverloadAnswer:
-    """An agent's client tries again by itself; a lost delivery turns up in GitHub's log."""
+def overloaded_answer(path: str, what: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    """Return (headers, body). An agent's client tries again by itself; a lost delivery turns up in GitHub's log."""
+    retry_after, body = b"30", b'{"status":"overloaded","why":"%s"}' % what.encode()
     if path.startswith(_GATEWAYS):
-        response = clients.error_response(529, f"Overloaded: {what}")
-        return OverloadAnswer(2, bytes(response.body))
-    return OverloadAnswer(30, b'{"status":"overloaded","why":"%s"}' % what.encode())
+        retry_after, body = b"2", bytes(clients.error_response(529, f"Overloaded: {what}").body)
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"retry-after", retry_after),
+        (b"connection", b"close"),
+    ]
+    return headers, body
 
 
 def few_left(descriptor: int) -> bool:
@@ -114,9 +103,9 @@ class Sturdy:
 
 
 async def _refuse(scope: Scope, send: Send, what: str) -> None:
-    answer = overloaded_answer(scope["path"], what)
-    await send({"type": "http.response.start", "status": 503, "headers": answer.headers})
-    await send({"type": "http.response.body", "body": answer.body})
+    headers, body = overloaded_answer(scope["path"], what)
+    await send({"type": "http.response.start", "status": 503, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 class Watchman:
@@ -164,9 +153,9 @@ class Watchman:
             client.settimeout(PATIENCE_SECONDS)
             words = client.recv(MOST_BYTES).split(b"\r\n", 1)[0].split(b" ")
             path = words[1].decode("latin-1") if len(words) == 3 else "/"
-            answer = overloaded_answer(path, "the service hangs")
-            head = b"".join(name + b": " + value + b"\r\n" for name, value in answer.headers)
-            client.sendall(b"HTTP/1.1 503 Service Unavailable\r\n" + head + b"\r\n" + answer.body)
+            headers, body = overloaded_answer(path, "the service hangs")
+            head = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+            client.sendall(b"HTTP/1.1 503 Service Unavailable\r\n" + head + b"\r\n" + body)
             client.shutdown(socket.SHUT_WR)
             ends = time.monotonic() + PATIENCE_SECONDS
             while time.monotonic() < ends and client.recv(MOST_BYTES):

@@ -10,7 +10,6 @@ import stat
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import uvicorn
@@ -42,7 +41,7 @@ class Connections:
     def __init__(self, limits: HeadLimits) -> None:
         self.limits = limits
         self._waiting: dict[GuardedProtocol, float] = {}
-        self._one_lost = asyncio.Event()
+        self.one_lost = asyncio.Event()
 
     def add(self, connection: GuardedProtocol, now: float) -> None:
         if len(self._waiting) >= self.limits.waiting:
@@ -58,14 +57,11 @@ class Connections:
     def remove(self, connection: GuardedProtocol) -> None:
         self._waiting.pop(connection, None)
 
-    def lost(self) -> None:
-        self._one_lost.set()
-
     async def none_open(self, connections: Collection[object]) -> None:
         """Wait until uvicorn's collection is empty."""
         while connections:
-            self._one_lost.clear()
-            await self._one_lost.wait()
+            self.one_lost.clear()
+            await self.one_lost.wait()
 
 
 class BadHead(Exception):
@@ -73,11 +69,10 @@ class BadHead(Exception):
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """Made by `guarded`, which binds the limits."""
+    """Each server makes a subclass with its `peers`, because uvicorn takes a class."""
 
     peers: Connections
-    short = False
-    """It has one of the last descriptors."""
+    short = False  # it has one of the last descriptors
     _timer: asyncio.TimerHandle | None = None
     _in_head = True
     _head_bytes = 0
@@ -94,7 +89,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_done()
         super().connection_lost(exc)
-        self.peers.lost()
+        self.peers.one_lost.set()
 
     def data_received(self, data: bytes) -> None:
         if self._in_head:
@@ -155,10 +150,6 @@ class GuardedProtocol(HttpToolsProtocol):
             self.peers.remove(self)
 
 
-def guarded(connections: Connections) -> type[GuardedProtocol]:
-    return type("Guarded", (GuardedProtocol,), {"peers": connections})
-
-
 _BACKLOG = 2048
 _AT_A_TIME = 16
 """Connections that asyncio accepts before it does anything else; if descriptors run out, it logs each try."""
@@ -203,7 +194,7 @@ class Server:
             uvicorn.Config(
                 Sturdy(app),
                 uds=str(listen) if isinstance(listen, Path) else None,
-                http=guarded(self._connections),
+                http=type("Guarded", (GuardedProtocol,), {"peers": self._connections}),
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -258,9 +249,7 @@ class Server:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     async def _let_end(self) -> None:

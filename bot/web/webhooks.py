@@ -86,7 +86,6 @@ class Signatures:
 
 
 def claimed_digest(headers: Sequence[bytes]) -> bytes | None:
-    """Return the digest if there is exactly one well-formed header."""
     form = _SIGNATURE.fullmatch(headers[0]) if len(headers) == 1 else None
     return bytes.fromhex(form.group(1).decode()) if form else None
 
@@ -116,12 +115,7 @@ class WebhookEndpoint:
     """A plain ASGI application: a request object for each delivery would cost more than the work."""
 
     def __init__(
-        self,
-        store: Store,
-        keys: Signatures,
-        handled: frozenset[str],
-        on_stored: Callable[[], None],
-        limits: BodyLimits,
+        self, store: Store, keys: Signatures, handled: frozenset[str], on_stored: Callable[[], None], limits: BodyLimits
     ) -> None:
         self._store = store
         self._keys = keys
@@ -130,9 +124,8 @@ class WebhookEndpoint:
         self._bodies = BodyReader(limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = _Headers(scope)
         try:
-            claim, declared = _admit(headers)
+            claim, declared = _admit(scope)
             body = await self._bodies.read(receive, declared)
         except Disconnected:
             return
@@ -140,14 +133,14 @@ class WebhookEndpoint:
             await self._refuse(refusal, receive, send)
             return
         try:
-            status, word = await self._take(headers, claim, body)
+            status, word = await self._take(scope, claim, body)
         except BodyRefused as refusal:
             status, word = refusal.status, refusal.sentence
         for message in _messages(status, word, close=False):
             await send(message)
 
-    async def _take(self, headers: _Headers, claim: bytes, body: bytes | bytearray) -> tuple[int, str]:
-        delivery = await beside(partial(self._read, headers, claim, body), size=len(body), most=LARGE_BODY)
+    async def _take(self, scope: Scope, claim: bytes, body: bytes | bytearray) -> tuple[int, str]:
+        delivery = await beside(partial(self._read, scope, claim, body), size=len(body), most=LARGE_BODY)
         try:
             addition = await deliveries.add(self._store, delivery)
         except BotError as error:
@@ -160,17 +153,16 @@ class WebhookEndpoint:
             self._on_stored()
         return 202, addition.value
 
-    def _read(self, headers: _Headers, claim: bytes, body: bytes | bytearray) -> NewDelivery:
+    def _read(self, scope: Scope, claim: bytes, body: bytes | bytearray) -> NewDelivery:
         if not self._keys.match(claim, body):
             raise _bad_signature()
-        guid = headers.only(b"x-github-delivery", _GUID)
-        event = headers.only(b"x-github-event", _EVENT)
+        guid = _only(scope, b"x-github-delivery", _GUID)
+        event = _only(scope, b"x-github-event", _EVENT)
         try:
             return bodies.ledger_entry(guid, event, body, deliveries.digest(body), self._handled)
         except (bodies.NotJson, UnicodeDecodeError):
-            raise BodyRefused(
-                400, "The body is not JSON: set the webhook's content type to application/json."
-            ) from None
+            words = "The body is not JSON: set the webhook's content type to application/json."
+            raise BodyRefused(400, words) from None
 
     async def _refuse(self, refusal: BodyRefused, receive: Receive, send: Send) -> None:
         """Answer without reading the rest of the body first, then close."""
@@ -181,27 +173,24 @@ class WebhookEndpoint:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-class _Headers:
-    def __init__(self, scope: Scope) -> None:
-        self._raw: list[tuple[bytes, bytes]] = list(scope["headers"])
-
-    def all(self, name: bytes) -> list[bytes]:
-        return [value for key, value in self._raw if key == name]
-
-    def only(self, name: bytes, form: re.Pattern[bytes]) -> str:
-        values = self.all(name)
-        if len(values) != 1 or not form.fullmatch(values[0]):
-            raise BodyRefused(400, f"{name.decode()} must be there once, in GitHub's form.")
-        return values[0].decode("ascii")
+def _values(scope: Scope, name: bytes) -> list[bytes]:
+    return [value for key, value in scope["headers"] if key == name]
 
 
-def _admit(headers: _Headers) -> tuple[bytes, int | None]:
+def _only(scope: Scope, name: bytes, form: re.Pattern[bytes]) -> str:
+    values = _values(scope, name)
+    if len(values) != 1 or not form.fullmatch(values[0]):
+        raise BodyRefused(400, f"{name.decode()} must be there once, in GitHub's form.")
+    return values[0].decode("ascii")
+
+
+def _admit(scope: Scope) -> tuple[bytes, int | None]:
     """Refuse what the headers alone rule out; return the claimed digest and the declared length."""
-    lengths = headers.all(b"content-length")
+    lengths = _values(scope, b"content-length")
     declared = int(lengths[0]) if len(lengths) == 1 and _LENGTH.fullmatch(lengths[0]) else None
-    if any(value.strip().lower() not in (b"", b"identity") for value in headers.all(b"content-encoding")):
+    if any(value.strip().lower() not in (b"", b"identity") for value in _values(scope, b"content-encoding")):
         raise BodyRefused(415, "Send the body as it is, without Content-Encoding.")
-    claim = claimed_digest(headers.all(b"x-hub-signature-256"))
+    claim = claimed_digest(_values(scope, b"x-hub-signature-256"))
     if claim is None:
         raise _bad_signature()
     return claim, declared

@@ -6,11 +6,9 @@ Two paths, POST only. Everything that an agent sends counts as hostile, and it m
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import re
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,18 +25,9 @@ from bot.store import gateway as rows
 from bot.store.base import Store
 from bot.store.gateway import Grant
 from bot.web.gateway import clients, dialect, model_request
-from bot.web.gateway.clients import (
-    STORM,
-    GatewayRefusal,
-    Presence,
-    RefusalWatch,
-    RequestPlace,
-    Room,
-    cut_off,
-    read_body,
-)
+from bot.web.gateway.clients import STORM, GatewayRefusal, Presence, RefusalWatch, RequestPlace, Room, read_body
 from bot.web.gateway.dialect import Credential, Dialect
-from bot.web.gateway.exchange import READ_SECONDS, Exchange, Free, Order, Upstream
+from bot.web.gateway.exchange import READ_SECONDS, Exchange, Order, Upstream
 from bot.web.gateway.money import Money
 
 __all__ = ["Ceilings", "Credential", "Credentials", "Dialect", "Gateway", "Tuning"]
@@ -53,20 +42,17 @@ COUNT_TOKENS = "/v1/messages/count_tokens"
 PREFIXES = ("/gateway/anthropic", "/anthropic")
 PATHS = {prefix + path: path for prefix in PREFIXES for path in (MESSAGES, COUNT_TOKENS)}
 QUERY = re.compile(rb"[A-Za-z0-9_=&.-]{0,200}")
-ENDING = (401, 403)
-"""Statuses that end the agent's client."""
-TOLD = ("field",)
-"""Reasons that may end it with another status."""
+ENDING = (401, 403)  # statuses that end the agent's client
+TOLD = ("field",)  # reasons that may end it with another status
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """Times that a test shortens and an operator may."""
+    """Tests shorten these times."""
 
     patience_seconds: float = 60.0
     """How long a request waits for others whose reserves hold the rest of the budget."""
-    check_seconds: float = 1.0
-    """How soon a stream ends after its token was revoked."""
+    check_seconds: float = 1.0  # how soon a stream ends after its token was revoked
     read_seconds: float = READ_SECONDS
     body_seconds: float = 60.0
 
@@ -79,6 +65,10 @@ class GatewayCaller:
     token: str
     sha256: str
     grant: Grant
+
+    @property
+    def payer(self) -> str:
+        return f"installation {self.grant.installation}"
 
 
 class Gateway:
@@ -104,16 +94,9 @@ class Gateway:
         self._dialect = dialect or Dialect()
         self._room = Room()
         self._watch = RefusalWatch(clock)
+        self.refusals, self.left_out = self._watch.refusals, self._watch.left_out
         self._upstream = Upstream(upstream, self._tuning.read_seconds)
         self._money = Money(store, clock, ceilings, self._tuning.patience_seconds)
-
-    @property
-    def refusals(self) -> Counter[str]:
-        return self._watch.refusals
-
-    @property
-    def left_out(self) -> Counter[str]:
-        return self._watch.left_out
 
     async def close(self) -> None:
         """Settle what has ended and close the connections; call it after the last request."""
@@ -134,8 +117,7 @@ class Gateway:
                 presence = Presence(receive, send, lambda: self._is_live(caller), self._tuning.check_seconds)
                 await presence.during(self._serve(caller, order, scope, receive, presence.send))
         except GatewayRefusal as refusal:
-            await self._note(caller, refusal)
-            await self._refuse(refusal, scope, receive, send)
+            await self._refuse(caller, refusal, scope, receive, send)
         except ClientDisconnect:
             return
 
@@ -151,7 +133,7 @@ class Gateway:
             await self._note(caller, ended := GatewayRefusal(401, "ended", "invalid x-api-key"))
             raise ended
         if granted.refused == STORM:
-            raise cut_off()
+            raise GatewayRefusal(403, STORM, clients.CUT_OFF)
         return caller
 
     async def _is_live(self, caller: GatewayCaller) -> bool:
@@ -170,7 +152,7 @@ class Gateway:
         try:
             credential = await self._credentials(caller.grant.installation)
         except BotError as error:
-            self._watch.complain(_whose(caller), "no credential for the model", str(error))
+            self._watch.complain(caller.payer, "no credential for the model", str(error))
             raise GatewayRefusal(403, "credential", "There is no credential for the model.") from None
         headers, betas = dialect.forwarded(scope["headers"], credential, self._dialect)
         self._watch.without("beta", betas)
@@ -192,38 +174,32 @@ class Gateway:
     ) -> model_request.CheckedRequest:
         """Read the body in a thread, because that may take long."""
         raw = await read_body(scope, receive, self._tuning.body_seconds, place.take)
-        read = functools.partial(model_request.read, allowed_model=caller.grant.model, dialect=self._dialect)
+        model, dialect = caller.grant.model, self._dialect
         async with place.reading():
-            return await asyncio.to_thread(read, raw)
+            return await asyncio.to_thread(model_request.read, raw, allowed_model=model, dialect=dialect)
 
     async def _serve(self, caller: GatewayCaller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
+        reservation = None
         try:
-            if caller.path != COUNT_TOKENS:
-                await self._answer(caller, order, scope, receive, send)
-                return
             with _while_the_store_answers():
-                await self._money.count(caller.sha256)
-            exchange = Exchange(order, self._upstream, Free())
-            await exchange.run(scope, receive, send)
-            self._complain_of(caller, exchange)
+                if caller.path == COUNT_TOKENS:
+                    await self._money.count(caller.sha256)
+                else:
+                    reservation = await self._money.reserve(caller.sha256, order.estimate)
         except GatewayRefusal as refusal:
-            await self._note(caller, refusal)
-            await self._refuse(refusal, scope, receive, send)
-
-    async def _answer(self, caller: GatewayCaller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
-        with _while_the_store_answers():
-            allowance = await self._money.reserve(caller.sha256, order.estimate)
-        exchange = Exchange(order, self._upstream, allowance)
+            await self._refuse(caller, refusal, scope, receive, send)
+            return
+        exchange = Exchange(order, self._upstream, reservation)
         try:
             await exchange.run(scope, receive, send)
         finally:
-            self._complain_of(caller, exchange)
-            await self._money.settle(allowance.claim.id, exchange.settlement())
+            if exchange.complaint:
+                self._watch.complain(caller.payer, *exchange.complaint)
+            if reservation:
+                await self._money.settle(reservation.claim.id, exchange.settlement())
 
-    async def _note(self, caller: GatewayCaller | None, refusal: GatewayRefusal) -> None:
+    async def _note(self, caller: GatewayCaller, refusal: GatewayRefusal) -> None:
         """Store why a run ends: people see only the client's error, and would blame the provider."""
-        if caller is None:
-            return
         reason = STORM if self._watch.misused(caller.sha256, refusal) else refusal.reason
         is_told = refusal.status in ENDING or reason in (*TOLD, STORM)
         if not is_told or caller.grant.refused == reason:
@@ -233,17 +209,13 @@ class Gateway:
         except TransientError as error:
             log.warning("a refusal was not noted", extra={"reason": reason, "error": str(error)})
 
-    async def _refuse(self, refusal: GatewayRefusal, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _refuse(
+        self, caller: GatewayCaller | None, refusal: GatewayRefusal, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        if caller:
+            await self._note(caller, refusal)
         self._watch.refused(refusal)
         await refusal.response()(scope, receive, send)
-
-    def _complain_of(self, caller: GatewayCaller, exchange: Exchange) -> None:
-        if exchange.complaint:
-            self._watch.complain(_whose(caller), *exchange.complaint)
-
-
-def _whose(caller: GatewayCaller) -> str:
-    return f"installation {caller.grant.installation}"
 
 
 def _path(scope: Scope) -> str:

@@ -44,15 +44,14 @@ MOST_NAMED = 50
 """Names from agents that are logged, each once; an agent that invents more cannot fill the log."""
 MISUSE = frozenset({"encoded", "feature", "field", "malformed", "model", "smuggled", "stalled", "too_large"})
 STORM = "storm"
+CUT_OFF = "The gateway has refused dozens of this turn's requests, so its token was cut off. Start the turn again."
 
-MAX_BODY_BYTES = 32 << 20
-"""The limit of the provider's own API."""
+MAX_BODY_BYTES = 32 << 20  # the limit of the provider's own API
 MOST_OF_ONE = 64 << 20
 MOST_OF_ALL = 128 << 20
 ALWAYS_OF_ONE = 4 << 20
 """Each token may always send this much. Otherwise two slow senders could take all of the room."""
-MOST_OF_INSTALLATION = 128
-"""Requests at a time: half of the connections to the provider."""
+MOST_OF_INSTALLATION = 128  # requests at a time: half of the connections to the provider
 READERS = 1
 """Bodies decoded at once: meanwhile each takes several times its size, and delays the others."""
 ENDED = "The token of this turn was ended."
@@ -85,7 +84,6 @@ def error_object(kind: str, message: str) -> dict[str, Any]:
 
 
 def error_event(kind: str, message: str) -> bytes:
-    """Build the error for a stream that has begun."""
     return f"event: error\ndata: {json.dumps(error_object(kind, message))}\n\n".encode()
 
 
@@ -120,7 +118,6 @@ class RefusalWatch:
             self.complain("field", "an agent's request was refused", refusal.message)
 
     def misused(self, token_sha256: str, refusal: GatewayRefusal) -> bool:
-        """Decide whether to cut the token off."""
         if refusal.reason not in MISUSE:
             return False
         count = self._misuses.pop(token_sha256, 0) + 1
@@ -147,11 +144,6 @@ class RefusalWatch:
         log.error("%s (%s): %s", what, about, detail)
 
 
-def cut_off() -> GatewayRefusal:
-    words = "The gateway has refused dozens of this turn's requests, so its token was cut off. Start the turn again."
-    return GatewayRefusal(403, STORM, words)
-
-
 def _bound(kept: OrderedDict[Any, Any]) -> None:
     while len(kept) > MOST_REMEMBERED:
         kept.popitem(last=False)
@@ -159,8 +151,6 @@ def _bound(kept: OrderedDict[Any, Any]) -> None:
 
 @dataclass
 class _Share:
-    """The requests and bytes of one token."""
-
     requests: int = 0
     held: int = 0
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -209,7 +199,6 @@ class Room:
 
     @contextmanager
     def place(self, owner: str, most: int, installation: int) -> Iterator[RequestPlace]:
-        """Refuse before anything is read."""
         share = self._shares.get(owner) or _Share()
         if share.requests >= most:
             raise too_many("turn")
@@ -240,40 +229,27 @@ async def read_body(scope: Scope, receive: Receive, seconds: float, take: Take) 
     headers = {name.lower(): value for name, value in scope["headers"]}
     if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
         raise GatewayRefusal(415, "encoded", "The request body must not be compressed.")
+    too_large = GatewayRefusal(413, "too_large", "Request exceeds the maximum size")
     announced = headers.get(b"content-length", b"0")
     if not announced.isdigit() or int(announced) > MAX_BODY_BYTES:
-        raise too_large()
+        raise too_large
+    parts: list[bytes] = []
+    size, more = 0, True
     try:
         async with asyncio.timeout(seconds):
-            return await _read(receive, take)
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                take(len(parts[-1]))
+                if size > MAX_BODY_BYTES:
+                    raise too_large
+                more = message.get("more_body", False)
+        return b"".join(parts)
     except TimeoutError:
         raise GatewayRefusal(408, "stalled", "The request body did not arrive in time.") from None
-
-
-def too_large() -> GatewayRefusal:
-    return GatewayRefusal(413, "too_large", "Request exceeds the maximum size")
-
-
-async def until_gone(receive: Receive) -> None:
-    """Wait until the client closes the connection; call it only after its body was read."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _read(receive: Receive, take: Take) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        take(len(parts[-1]))
-        if size > MAX_BODY_BYTES:
-            raise too_large()
-        if not message.get("more_body", False):
-            return b"".join(parts)
 
 
 class Presence:
@@ -295,9 +271,21 @@ class Presence:
         await self._send(message)
 
     async def during(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work; call it after the request's body was read."""
+
+        async def until_gone() -> None:
+            while (await self._receive())["type"] != "http.disconnect":
+                pass
+
+        async def until_revoked() -> None:
+            while True:
+                await asyncio.sleep(self._check_seconds)
+                if not await self._is_live():
+                    return
+
         working = asyncio.create_task(work)
-        gone = asyncio.create_task(until_gone(self._receive))
-        ended = asyncio.create_task(self._until_revoked())
+        gone = asyncio.create_task(until_gone())
+        ended = asyncio.create_task(until_revoked())
         try:
             await asyncio.wait({working, gone, ended}, return_when=asyncio.FIRST_COMPLETED)
             cut = ended.done() and not working.done() and not gone.done()
@@ -309,12 +297,6 @@ class Presence:
             working.result()
         elif cut and not self._finished:
             await self._say_ended()
-
-    async def _until_revoked(self) -> None:
-        while True:
-            await asyncio.sleep(self._check_seconds)
-            if not await self._is_live():
-                return
 
     async def _say_ended(self) -> None:
         kind = KINDS[401]

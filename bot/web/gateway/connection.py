@@ -31,8 +31,7 @@ class ConnectionBroken(Exception):
 @dataclass(frozen=True)
 class AnswerHead:
     status: int
-    headers: dict[str, str]
-    """By their names in lower case."""
+    headers: dict[str, str]  # by their names in lower case
 
 
 class Landing:

@@ -23,8 +23,7 @@ FIELDS = frozenset({
 LEFT_OUT = frozenset({"fallbacks", "safeguards"})
 """Fields without which a request means the same. `fallbacks` names models that the provider may use instead, whatever
 they cost. With `safeguards`, another model looks at each call of a tool, at an unknown price."""
-EMPTY = frozenset({"container", "mcp_servers"})
-"""Fields that are allowed only if empty."""
+EMPTY = frozenset({"container", "mcp_servers"})  # fields that are allowed only if empty
 EDITS = ("clear_thinking_", "clear_tool_uses_")
 """Edits of the context that only leave something out. A summary would be another answer, and cost money."""
 OUTPUT = frozenset({"effort", "format"})
@@ -50,8 +49,7 @@ ASIDE = ("x-forwarded", "forwarded")
 CREDENTIALS = ("api-key", "authorization")
 """Ends of the names of credential headers, also of those that only other providers accept: no request may be paid from
 somebody else's account."""
-PLAIN = re.compile(r"[a-z0-9-]+")
-"""Without underscores, which some servers read as hyphens."""
+PLAIN = re.compile(r"[a-z0-9-]+")  # without underscores, which some servers read as hyphens
 ANSWERED = re.compile(r"request-id|retry-after(-ms)?|x-should-retry|anthropic-ratelimit-[a-z0-9-]+")
 BETA, OAUTH_BETA = "anthropic-beta", "oauth-2025-04-20"
 
@@ -117,8 +115,6 @@ def unknown(name: str) -> GatewayRefusal:
 
 @dataclass(frozen=True)
 class Credential:
-    """An API key, or an OAuth token of a subscription."""
-
     value: Secret
     is_oauth: bool = False
 
@@ -141,9 +137,8 @@ def token(headers: RawHeaders) -> str:
     if not found or not (value := found.pop()):
         raise GatewayRefusal(401, "missing", "x-api-key header is required")
     if value.startswith("sk-"):
-        raise GatewayRefusal(
-            401, "provider_key", "A key of the provider is not accepted here; use the token of the turn."
-        )
+        words = "A key of the provider is not accepted here; use the token of the turn."
+        raise GatewayRefusal(401, "provider_key", words)
     return value
 
 

@@ -9,7 +9,6 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
 from urllib.parse import urlsplit
 
 from starlette.responses import Response
@@ -22,6 +21,7 @@ from bot.sessions.money.budget import CacheUse, Estimate, Price
 from bot.store.spend import Settlement
 from bot.web.gateway import clients, connection, dialect
 from bot.web.gateway.connection import AnswerHead, Connection, ConnectionBroken, Landing
+from bot.web.gateway.money import Reservation
 from bot.web.gateway.stream import Meter, OversizedEvent
 
 CONNECT_SECONDS = 10.0
@@ -79,8 +79,7 @@ class Upstream:
         self._read_seconds = read_seconds
         self._landing = Landing()
         self._room = asyncio.Semaphore(MAX_CONNECTIONS)
-        self._kept: list[tuple[float, Connection]] = []
-        """The time when each became free, the oldest first."""
+        self._kept: list[tuple[float, Connection]] = []  # the time when each became free, the oldest first
 
     @asynccontextmanager
     async def ask(self, path: str, headers: Sequence[tuple[str, str]], body: bytes) -> AsyncIterator[ProviderAnswer]:
@@ -154,37 +153,14 @@ def _tls() -> ssl.SSLContext:
     return context
 
 
-class MoneySource(Protocol):
-    """Pays for one request."""
-
-    def begun(self, most_usd: float) -> None:
-        """Take note of the most it can cost, now that the provider has stated the input's cost."""
-
-    async def ceiling(self, cost_usd: float) -> float:
-        """Return how much it may cost in all, given what it has cost; less than that if it must end."""
-
-
-class Free:
-    """Pays for a request that costs nothing."""
-
-    def begun(self, most_usd: float) -> None:
-        pass
-
-    async def ceiling(self, cost_usd: float) -> float:
-        return math.inf
-
-
 @dataclass
 class Order:
-    """The request to send, and its estimated cost."""
-
     path: str
     headers: list[tuple[str, str]]
     body: bytes
     price: Price
     estimate: Estimate
-    hidden: tuple[str, ...]
-    """Values that no error may show."""
+    hidden: tuple[str, ...]  # values that no error may show
     on_sent: Callable[[], None]
 
     def sent(self) -> None:
@@ -194,13 +170,13 @@ class Order:
 
 
 class Exchange:
-    """Use it once: `run`, then `settlement`, whatever happened in between."""
+    """Use it once: `run`, then `settlement`, whatever happened in between. Without a reservation it costs nothing."""
 
-    def __init__(self, order: Order, upstream: Upstream, purse: MoneySource) -> None:
+    def __init__(self, order: Order, upstream: Upstream, reservation: Reservation | None) -> None:
         asked = order.estimate
         self._order = order
         self._upstream = upstream
-        self._purse = purse
+        self._reservation = reservation
         self._meter = Meter(
             most_output=asked.output_tokens, in_the_us=asked.in_the_us, cached_long=asked.cache is CacheUse.LONG
         )
@@ -209,7 +185,6 @@ class Exchange:
         """The meter's `price_changes` at the last look for money, and the output tokens that this money covers."""
         self._sent = False
         self.status: int | None = None
-        """The provider's status."""
         self.complaint: tuple[str, str] | None = None
         """A trouble that the operator should know, and its evidence."""
         self._complete = False
@@ -284,9 +259,9 @@ class Exchange:
         try:
             while chunk := await answer.next():
                 self._meter.feed(chunk)
-                if self._meter.began and not self._has_begun:
+                if self._reservation and self._meter.began and not self._has_begun:
                     self._has_begun = True
-                    self._purse.begun(self._most())
+                    self._reservation.begun(self._most())
                 if not await self._is_paid():
                     yield clients.error_event("invalid_request_error", clients.NO_CREDIT)
                     return
@@ -300,11 +275,12 @@ class Exchange:
         """Compare tokens for every chunk, and compute money only when they are used up."""
         meter, price = self._meter, self._order.price
         changes, tokens = self._covered
-        if meter.finished or (meter.price_changes == changes and meter.output_tokens <= tokens):
+        is_covered = meter.price_changes == changes and meter.output_tokens <= tokens
+        if self._reservation is None or meter.finished or is_covered:
             return True
         used = meter.consumption
         cost = budget.cost(price, used)
-        left = await self._purse.ceiling(cost) - cost
+        left = await self._reservation.ceiling(cost) - cost
         each = budget.output_usd(price, used)
         self._covered = meter.price_changes, meter.output_tokens + (left / each if each else math.inf)
         return left >= 0

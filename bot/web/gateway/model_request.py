@@ -27,10 +27,8 @@ with the same word, as `bash_code_execution` does."""
 SEARCH = re.compile(r"web_search_20\d{6}", re.ASCII)
 MOST_SEARCHES = 8
 """In one request; agents ask for as many. All are reserved for, because none shows before it costs money."""
-PLACES = (None, "global", "us")
-"""Values of `inference_geo` with a known price."""
-ELSEWHERE = ("container_upload", "file", "url")
-"""Types of content that is not in the request."""
+PLACES = (None, "global", "us")  # values of `inference_geo` with a known price
+ELSEWHERE = ("container_upload", "file", "url")  # types of content that is not in the request
 MOST_PARTS = 100_000
 """Values and members outside of strings. A full window of a million tokens has about ten thousand. A body full of tiny
 lists takes seconds and a gigabyte to decode."""
@@ -43,38 +41,30 @@ LISTS = ("messages", "system", "tools")
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _list = msgspec.json.Decoder(list[msgspec.Raw])
 _NO_JSON = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
-_DATED = re.compile(r"[a-z_]+_20\d{6}")
-"""The form of the names of the provider's own tools."""
+_DATED = re.compile(r"[a-z_]+_20\d{6}")  # the form of the names of the provider's own tools
 
 
 @dataclass(frozen=True)
 class CheckedRequest:
-    """A request that may be forwarded, if there is money."""
-
     body: bytes
     model: str
     sizes: Sizes
     left_out: frozenset[str] = frozenset()
-    """Fields that do not go on."""
 
 
 class PartRole(Enum):
     """The provider's view of a part of the request."""
 
     MESSAGE = "message"
-    BLOCK = "block"
-    """Content of a message, a tool's result or a document."""
+    BLOCK = "block"  # content of a message, a tool's result or a document
     SOURCE = "source"
     IMAGE = "image"
-    """The source of an image."""
     DATA = "data"
     """Read as text, whatever its type says, such as the input of a tool call."""
 
 
 @dataclass
 class RequestContents:
-    """Counts from one walk over the whole request."""
-
     images: int = 0
     image_bytes: int = 0
     searches: int = 0

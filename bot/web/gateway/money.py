@@ -43,6 +43,7 @@ class Reservation:
     ceiling_usd: float
 
     def begun(self, most_usd: float) -> None:
+        """Take note of the most it can cost, now that the provider has stated the input's cost."""
         self.money.narrow(self, most_usd)
 
     async def ceiling(self, cost_usd: float) -> float:

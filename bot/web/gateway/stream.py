@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Annotated
 
 import msgspec
@@ -82,16 +82,12 @@ class Meter:
         self._most_output = most_output
         self._in_the_us = in_the_us
         self._cached_long = cached_long
-        self.began = False
-        """The provider has stated what the input costs."""
-        self.finished = False
-        """The provider has sent its last count."""
-        self.price_changes = 0
-        """The number of events that changed the cost, apart from output."""
+        self.began = False  # the provider has stated what the input costs
+        self.finished = False  # the provider has sent its last count
+        self.price_changes = 0  # the number of events that changed the cost, apart from output
         self._usage = _Usage()
         self._bytes = 0
-        self._thought = 0
-        """Visible bytes of the current thinking."""
+        self._thought = 0  # visible bytes of the current thinking
         self._searches = 0
         self._rest: list[bytes] = []
         self._rest_size = 0
@@ -198,15 +194,9 @@ def _merged(start: _Usage, end: _Usage) -> _Usage:
 
 
 def _summed(usage: _Usage) -> TokenUsage:
-    whole, parts = _plain(usage), TokenUsage()
-    for part in usage.iterations or ():
-        parts += _plain(part)
-    return TokenUsage(
-        max(whole.input_tokens, parts.input_tokens),
-        max(whole.output_tokens, parts.output_tokens),
-        max(whole.cache_read_tokens, parts.cache_read_tokens),
-        max(whole.cache_write_tokens, parts.cache_write_tokens),
-    )
+    """Take the larger count of each kind: the top level's, or that of all passes together."""
+    passes = sum(map(_plain, usage.iterations or ()), TokenUsage())
+    return TokenUsage(*map(max, astuple(_plain(usage)), astuple(passes)))
 
 
 def _plain(tokens: _Tokens) -> TokenUsage:

@@ -26,8 +26,7 @@ NO_MEMBERS = (
 )
 
 Place = tuple[Repo, InstallationId]
-Where = tuple[str, int]
-"""A repository or an account, by number."""
+Where = tuple[str, int]  # a repository or an account, by number
 
 
 class VisitorAccess:
@@ -91,7 +90,8 @@ class VisitorAccess:
         began = self._clock()
         async with self._asking.setdefault((person, where), asyncio.Lock()):
             known = self._known[where].get(person)
-            if known is not None and (known[0] >= began if fresh else self._holds(known[0], where)):
+            holds = max(HOLDS_SECONDS, min(len(self._known[where]) * EACH_SECONDS, LONGEST_SECONDS))
+            if known is not None and (known[0] >= began if fresh else 0 <= self._clock() - known[0] < holds):
                 return known[1]
             self._known[where].pop(person, None)
             self._forget_old(where)
@@ -103,10 +103,6 @@ class VisitorAccess:
                     self._known[where][person] = (asked_at, answer)
                     return answer
             raise TransientError("Access changed while GitHub was asked about it.")
-
-    def _holds(self, asked_at: float, where: Where) -> bool:
-        many = len(self._known[where]) * EACH_SECONDS
-        return 0 <= self._clock() - asked_at < max(HOLDS_SECONDS, min(many, LONGEST_SECONDS))
 
     def _forget_old(self, where: Where) -> None:
         oldest = self._clock() - LONGEST_SECONDS

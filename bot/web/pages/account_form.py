@@ -17,20 +17,13 @@ from bot.web.pages.gate import Fields
 from bot.web.pages.visitors import Visitor
 
 OUTDATED = "Someone changed these settings in the meantime. Please check the current values and send yours again."
-
-
-class WrongFields(UserError):
-    """Keeps what was typed, so that nothing is lost."""
-
-    def __init__(self, problems: Mapping[str, str], typed: Fields) -> None:
-        super().__init__("Nothing was changed; see the marked fields.")
-        self.problems = problems
-        self.typed = typed
+Field = dict[str, str | bool]  # the values of a field in a template
+Found = tuple[dict[str, Value | None], dict[str, str]]  # (choices, problems by name)
 
 
 @dataclass(frozen=True)
 class Entered:
-    """The problems of a rejected form and what was typed; both empty if there is none."""
+    """The problems of a rejected form and what was typed, so that nothing is lost; empty for a fresh form."""
 
     problems: Mapping[str, str]
     typed: Fields | None = None
@@ -39,66 +32,40 @@ class Entered:
 NOTHING = Entered({})
 
 
-@dataclass(frozen=True)
-class LimitField:
-    name: str
-    title: str
-    spent: str
-    operators: str
-    now: str
-    source: str
-    typed: str
-    problem: str
-    whole: bool
-    """It is a whole number, not dollars."""
+class WrongFields(UserError):
+    def __init__(self, entered: Entered) -> None:
+        super().__init__("Nothing was changed; see the marked fields.")
+        self.entered = entered
 
 
-@dataclass(frozen=True)
-class TriggerField:
-    name: str
-    title: str
-    yes_no: bool
-    typed: str
-    problem: str
-    source: str
-    """Empty if it is off."""
-
-
-def limit_fields(
-    limits: Limits, own: Choices, spent: Mapping[str, str], entered: Entered = NOTHING
-) -> list[LimitField]:
+def limit_fields(limits: Limits, own: Choices, spent: Mapping[str, str], entered: Entered) -> list[Field]:
     return [
-        LimitField(
-            name=one.key.name,
-            title=one.key.title,
-            spent=spent.get(one.key.name, ""),
-            operators=one.key.words(one.key.operators(limits)),
-            now=one.key.words(one.value),
-            source=account_settings.source(one.source, one.choice),
-            typed=_typed(entered, one.key.name, one.key.typed(one.choice.value if one.choice else None)),
-            problem=entered.problems.get(one.key.name, ""),
-            whole=not one.key.dollars,
-        )
+        {
+            **_field(one.key.name, one.key.title, one.key.typed(one.choice.value if one.choice else None), entered),
+            "spent": spent.get(one.key.name, ""),
+            "operators": one.key.words(one.key.operators(limits)),
+            "now": one.key.words(one.value),
+            "source": account_settings.source(one.source, one.choice),
+            "whole": not one.key.dollars,
+        }
         for one in account_settings.effective(limits, own)
     ]
 
 
-def trigger_fields(own: Choices, entered: Entered = NOTHING) -> list[TriggerField]:
+def trigger_fields(own: Choices, entered: Entered) -> list[Field]:
+    """The `source` of a trigger is empty if it is off."""
     found = []
-    for name in TRIGGERS:
+    for name, title in TRIGGERS.items():
         choice = own.get(name)
         stored = str(choice.value) if choice and choice.value else ""
-        found.append(
-            TriggerField(
-                name=name,
-                title=TRIGGERS[name],
-                yes_no=name in YES_NO,
-                typed=_typed(entered, name, stored),
-                problem=entered.problems.get(name, ""),
-                source=account_settings.source(ACCOUNT, choice) if stored else "",
-            )
-        )
+        source = account_settings.source(ACCOUNT, choice) if stored else ""
+        found.append({**_field(name, title, stored, entered), "yes_no": name in YES_NO, "source": source})
     return found
+
+
+def _field(name: str, title: str, stored: str, entered: Entered) -> Field:
+    typed = stored if entered.typed is None else entered.typed.get(name, "")
+    return {"name": name, "title": title, "typed": typed, "problem": entered.problems.get(name, "")}
 
 
 async def change_limits(store: Store, limits: Limits, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
@@ -112,26 +79,16 @@ async def change_triggers(store: Store, row: InstallationRow, visitor: Visitor, 
     return _said([name.replace("_", " ") for name in changed], "It applies to repositories without their own file.")
 
 
-async def _change(
-    store: Store,
-    row: InstallationRow,
-    visitor: Visitor,
-    fields: Fields,
-    found: tuple[dict[str, Value | None], dict[str, str]],
-) -> list[str]:
+async def _change(store: Store, row: InstallationRow, visitor: Visitor, fields: Fields, found: Found) -> list[str]:
     wanted, problems = found
     if problems:
-        raise WrongFields(problems, fields)
+        raise WrongFields(Entered(problems, fields))
     seen = fields.get("version", "")
     known = int(seen) if seen.isascii() and seen.isdecimal() and len(seen) < 10 else -1
     changed = await accounts.change_settings(store, row.id, SettingsChange(wanted, visitor.login, row.account, known))
     if changed is None:
         raise UserError(OUTDATED)
     return changed
-
-
-def _typed(entered: Entered, name: str, stored: str) -> str:
-    return stored if entered.typed is None else entered.typed.get(name, "")
 
 
 def _said(changed: list[str], more: str) -> str:

@@ -9,18 +9,8 @@ from typing import Any
 
 from bot.live.state import LiveState
 from bot.store.transcript import StoredEvent
+from sandbox.agents import events
 from sandbox.agents.base import Decoder, same_around
-from sandbox.agents.events import (
-    TODO_TOOLS,
-    AgentEnded,
-    AgentEvent,
-    AgentSaid,
-    PermissionAsked,
-    Retrying,
-    ToolCalled,
-    ToolReturned,
-    Unreadable,
-)
 
 MOST_ENTRIES = 2000
 """A page shows the newest; the raw log has all."""
@@ -40,10 +30,8 @@ class ConversationEntry:
     id: str
     turn: int
     at: float
-    changed: int
-    """The `seq` of the line that changed it last."""
-    kind: str
-    """said, tool, note or ended."""
+    changed: int  # the `seq` of the line that changed it last
+    kind: str  # said, tool, note or ended
     title: str = ""
     text: str = ""
     tool: str = ""
@@ -51,8 +39,7 @@ class ConversationEntry:
     result: str = ""
     diff: list[tuple[str, str]] = field(default_factory=list)
     """(add, del, hunk or same; the line)."""
-    inner: bool = False
-    """It is a sub-agent's."""
+    inner: bool = False  # of a sub-agent
 
     @property
     def size(self) -> int:
@@ -83,7 +70,6 @@ class Conversation:
             self.drop_oldest()
 
     def drop_oldest(self) -> str:
-        """Return the name of the dropped entry; the page shows how many were dropped."""
         name = next(iter(self.entries))
         del self.entries[name]
         self.dropped += 1
@@ -94,31 +80,31 @@ class Conversation:
         changed = [entry for entry in self.entries.values() if entry.changed > seq]
         return sorted(changed, key=lambda entry: entry.changed)
 
-    def _take(self, event: AgentEvent, row: StoredEvent, part: int) -> None:
+    def _take(self, event: events.AgentEvent, row: StoredEvent, part: int) -> None:
         made = ConversationEntry(f"e{row.seq}-{part}", row.turn, row.at, row.seq, "note")
         match event:
-            case AgentSaid():
+            case events.AgentSaid():
                 made.kind, made.text, made.inner = "said", event.text[:MOST_SAID], event.parent is not None
-            case ToolCalled() if event.name not in TODO_TOOLS:
+            case events.ToolCalled() if event.name not in events.TODO_TOOLS:
                 self._called(event, made)
-            case ToolReturned():
+            case events.ToolReturned():
                 entry = self.entries.get(self._tools.pop((row.turn, event.id), ""))
                 if entry is not None:
                     entry.ok, entry.result, entry.changed = event.ok, event.text or event.summary, row.seq
                 return
-            case Retrying():
+            case events.Retrying():
                 made.text = f"The model's provider does not answer ({event.status or event.error}); trying again."
-            case PermissionAsked():
+            case events.PermissionAsked():
                 made.text = f"The agent asks to use {event.tool}: {event.title}"
-            case AgentEnded() if not event.ok:
+            case events.AgentEnded() if not event.ok:
                 made.kind, made.text = "ended", "\n".join([event.reason, *event.errors])
-            case Unreadable():
+            case events.Unreadable():
                 made.text = "One line of the agent's output could not be read."
             case _:
                 return
         self.entries[made.id] = made
 
-    def _called(self, event: ToolCalled, made: ConversationEntry) -> None:
+    def _called(self, event: events.ToolCalled, made: ConversationEntry) -> None:
         made.kind, made.tool, made.title, made.inner = "tool", event.name, event.title, event.parent is not None
         made.diff = changes(event.input)
         said = event.input.get(SPEAKING.get(event.name, ""), "")
@@ -150,13 +136,9 @@ def _diff(before: str, after: str) -> list[tuple[str, str]]:
     less, more = old[begin : len(old) - end], new[begin : len(new) - end]
     if max(len(less), len(more)) > COMPARED:
         around = old[max(0, begin - 3) : begin], old[len(old) - end :][:3]
-        lines = [*_kind(" ", around[0]), *_kind("-", less), *_kind("+", more), *_kind(" ", around[1])]
-    else:
-        cut = max(0, begin - 3), end - min(3, end)
-        old, new = old[cut[0] : len(old) - cut[1]], new[cut[0] : len(new) - cut[1]]
-        lines = list(difflib.unified_diff(old, new, n=3, lineterm=""))[3:]
-    return [(_KINDS.get(line[:1], "same"), line[1:]) for line in lines]
-
-
-def _kind(sign: str, lines: list[str]) -> list[str]:
-    return [f"{sign}{line}" for line in lines]
+        parts = (("same", around[0]), ("del", less), ("add", more), ("same", around[1]))
+        return [(kind, line) for kind, lines in parts for line in lines]
+    cut = max(0, begin - 3), end - min(3, end)
+    old, new = old[cut[0] : len(old) - cut[1]], new[cut[0] : len(new) - cut[1]]
+    lines = list(difflib.unified_diff(old, new, n=3, lineterm=""))[3:]
+    return [(_KINDS[line[:1]], line[1:]) for line in lines]

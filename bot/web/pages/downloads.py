@@ -14,8 +14,7 @@ from bot.web.pages.frame import COMMON
 from bot.web.pages.gate import GONE, NO_ANSWER, Stay
 
 PORTION = 256 << 10
-APART = "sandbox; default-src 'none'"
-"""A browser must never show it as a page of ours."""
+APART = "sandbox; default-src 'none'"  # a browser must never show it as a page of ours
 
 
 def download(name: str, portions: AsyncGenerator[bytes, None], stay: Stay) -> Response:

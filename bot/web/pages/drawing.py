@@ -8,16 +8,14 @@ from itertools import accumulate, pairwise
 
 WIDTH, HEIGHT = 600, 100
 MOST_CORNERS = 240
-Series = Sequence[tuple[float, float]]
-"""(when, how much), oldest first."""
+Series = Sequence[tuple[float, float]]  # (when, how much), oldest first
 
 
 @dataclass(frozen=True)
 class Axis:
     """Working time, one span after another; the time between spans is left out."""
 
-    spans: Sequence[tuple[float, float]]
-    """(from, to), in their order."""
+    spans: Sequence[tuple[float, float]]  # (from, to), in their order
 
     @property
     def seconds(self) -> float:
@@ -43,16 +41,14 @@ class DrawnLine:
     last: str
     most: str
     seams: Sequence[float] = ()
-    seconds: float = 0.0
-    """The time from left to right."""
+    seconds: float = 0.0  # the time from left to right
 
 
 @dataclass(frozen=True)
 class Bar:
     name: str
     words: str
-    width: float
-    """From 0 to 100."""
+    width: float  # from 0 to 100
 
 
 def line(name: str, series: Series, words: str, axis: Axis | None = None, *, steps: bool = False) -> DrawnLine | None:
@@ -77,9 +73,9 @@ def summed(series: Series) -> list[tuple[float, float]]:
     return [*((at, 0.0) for at, _ in series[:1]), *((at, total) for (at, _), total in zip(series, totals, strict=True))]
 
 
-def bars(rows: Sequence[tuple[str, float]], words: str = "${:.2f}") -> list[Bar]:
+def bars(rows: Sequence[tuple[str, float]]) -> list[Bar]:
     top = max((value for _, value in rows), default=0.0) or 1.0
-    return [Bar(name, words.format(value), round(value / top * 100, 2)) for name, value in rows]
+    return [Bar(name, f"${value:.2f}", round(value / top * 100, 2)) for name, value in rows]
 
 
 def _thinned(series: Series) -> Series:

@@ -26,8 +26,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 TITLES = {403: "Not allowed", 404: "Not found", 422: "Not possible", 503: "Not now"}
 STAY_SECONDS = 60.0
 """Access to a stream or a download is checked again after so long."""
-LONGEST_NUMBER = 18
-"""In digits, because the store's numbers have 64 bits."""
+LONGEST_NUMBER = 18  # in digits, because the store's numbers have 64 bits
 GONE = "You no longer have access to this session."
 NO_ANSWER = "GitHub isn't responding, so we can't check your access. Please try again in a minute."
 
@@ -46,7 +45,9 @@ class Gate:
         async def answer(request: Request) -> Response:
             visitor = await self.people.of(request)
             if visitor is None:
-                return self.sign_in.page(_return_address(request), status=401)
+                query = f"?{request.url.query}" if request.url.query else ""
+                back = request.url.path + query if request.method == "GET" else "/"  # a form is not sent again
+                return self.sign_in.page(back, status=401)
             try:
                 return await show(request, visitor)
             except Hidden:
@@ -122,10 +123,3 @@ def number(request: Request, name: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER):
         raise Hidden("no such number")
     return int(text)
-
-
-def _return_address(request: Request) -> str:
-    """Return the address to come back to after signing in; a form is not sent again."""
-    if request.method != "GET":
-        return "/"
-    return request.url.path + (f"?{request.url.query}" if request.url.query else "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass
 
 from markupsafe import escape
 
@@ -35,19 +34,12 @@ def rendered(words: str) -> str:
     return writer.end()
 
 
-@dataclass(slots=True)
-class _Open:
-    """A sign that may begin something, and its place among the parts."""
-
-    sign: str
-    part: int
-
-
 class _Writer:
     def __init__(self, words: str) -> None:
         self._words = words
         self._parts: list[str] = []
-        self._open: list[_Open] = []
+        self._open: list[tuple[str, int]] = []
+        """Signs that may begin something, with their places among the parts."""
         self._known: dict[str, int] = {}
         """How many of each sign are open, so that a sign without an open partner needs no search."""
         self._skip_to = 0
@@ -92,19 +84,17 @@ class _Writer:
         return match.end()
 
     def _begin(self, sign: str, shown: str) -> None:
-        self._open.append(_Open(sign, len(self._parts)))
+        self._open.append((sign, len(self._parts)))
         self._known[sign] = self._known.get(sign, 0) + 1
         self._parts.append(shown)
 
-    def _take(self, sign: str) -> _Open | None:
-        """Take the latest open sign of its kind; signs opened since then stay text."""
-        if not self._known.get(sign):
-            return None
-        while self._open:
-            one = self._open.pop()
-            self._known[one.sign] -= 1
-            if one.sign == sign:
-                return one
+    def _take(self, sign: str) -> int | None:
+        """Return the place of the latest open sign of its kind; signs opened since then stay text."""
+        while self._known.get(sign):
+            opened, place = self._open.pop()
+            self._known[opened] -= 1
+            if opened == sign:
+                return place
         return None
 
     def _emphasis(self, match: re.Match[str]) -> int:
@@ -113,8 +103,8 @@ class _Writer:
         opens = bool(after) and not after.isspace() and not (run[0] == "_" and before.isalnum())
         closes = bool(before) and not before.isspace() and not (run[0] == "_" and after.isalnum())
         for sign in self._signs(run):
-            if closes and sign in _TAGS and (one := self._take(sign)) is not None:
-                self._parts[one.part] = f"<{_TAGS[sign]}>"
+            if closes and sign in _TAGS and (place := self._take(sign)) is not None:
+                self._parts[place] = f"<{_TAGS[sign]}>"
                 self._parts.append(f"</{_TAGS[sign]}>")
             elif opens and sign in _TAGS:
                 self._begin(sign, sign)
@@ -125,17 +115,17 @@ class _Writer:
     def _signs(self, run: str) -> list[str]:
         """Split the run into pairs and perhaps a single sign, which goes first if it ends what began last."""
         pairs, single = [run[:2]] * (len(run) // 2), [run[:1]] * (len(run) % 2)
-        ends_last = bool(self._open) and self._open[-1].sign == run[:1]
+        ends_last = bool(self._open) and self._open[-1][0] == run[:1]
         return single + pairs if ends_last else pairs + single
 
     def _link(self, after: int) -> int:
-        one = self._take("[")
-        target = _ADDRESS.match(self._words, after) if one is not None else None
+        place = self._take("[")
+        target = _ADDRESS.match(self._words, after) if place is not None else None
         address = _web(target[1] or target[2] or "") if target is not None else None
-        if one is None or target is None or address is None:
+        if place is None or target is None or address is None:
             self._parts.append("]")
             return after
-        self._parts[one.part] = _anchor(address)
+        self._parts[place] = _anchor(address)
         self._parts.append("</a>")
         self._skip_to = target.end()
         return target.end()
@@ -152,7 +142,6 @@ class _Writer:
 
 
 def _web(written: str) -> str | None:
-    """Return the address if it leads to the web."""
     address = html.unescape(_ESCAPED.sub(r"\1", written))
     return address if _WEB.match(address) and address.isprintable() and " " not in address else None
 

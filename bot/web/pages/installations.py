@@ -96,8 +96,7 @@ class InstallationPages:
             try:
                 return await self._page(visitor, row, said=await change(row, visitor, fields))
             except WrongFields as wrong:
-                entered = Entered(wrong.problems, wrong.typed)
-                return await self._page(visitor, row, wrong=str(wrong), status=422, entered=entered)
+                return await self._page(visitor, row, wrong=str(wrong), status=422, entered=wrong.entered)
             except (UserError, VaultError) as error:
                 return await self._page(visitor, row, wrong=str(error), status=422)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
@@ -14,11 +14,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from bot.errors import UserError
-from bot.models import InstallationId, Outcome, Permission, Repo, RepoId
+from bot.models import Outcome, Permission
 from bot.store import lists, repos
 from bot.store.base import Store
 from bot.store.deliveries import DeliveryState
 from bot.store.lists import ListPosition, Wanted
+from bot.store.records import OfRepo
 from bot.web.pages.gate import Gate
 from bot.web.pages.visitors import Visitor
 from bot.words import replies
@@ -31,27 +32,12 @@ BROKEN = "This address is not a page of the list. Please start at the first page
 _MARK = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)~([!-~]{1,200})")
 
 
-class Shown(Protocol):
-    """The fields of a row that decide who may see it."""
-
-    @property
-    def repo_id(self) -> RepoId: ...
-    @property
-    def installation_id(self) -> InstallationId: ...
-    @property
-    def repo(self) -> Repo: ...
-    @property
-    def mark(self) -> ListPosition: ...
-
-
-R = TypeVar("R", bound=Shown)
+R = TypeVar("R", bound=OfRepo)
 Read = Callable[[Store, Wanted, int], Awaitable[list[R]]]
 
 
 @dataclass(frozen=True)
 class Filters:
-    """The filters in the page's address."""
-
     repo: str = ""
     state: str = ""
     person: str = ""
@@ -74,13 +60,10 @@ class Filters:
 
 @dataclass(frozen=True)
 class Front:
-    """The lists of the front page."""
-
     running: list[lists.Recent]
     ended: list[lists.Recent]
     filters: Filters
-    empty: set[int]
-    """The lists (1, 2) that are shown even if they are empty."""
+    empty: set[int]  # the lists (1, 2) that are shown even if they are empty
     first: str
     older: str
 
@@ -90,10 +73,7 @@ class ListPages:
         self._gate = gate
 
     def routes(self) -> list[BaseRoute]:
-        return [
-            Route("/", self._gate.page(self._home)),
-            Route("/deliveries", self._gate.page(self._deliveries)),
-        ]
+        return [Route("/", self._gate.page(self._home)), Route("/deliveries", self._gate.page(self._deliveries))]
 
     async def _home(self, request: Request, visitor: Visitor) -> Response:
         filters = Filters.of(request.query_params)
@@ -107,7 +87,6 @@ class ListPages:
         )
 
     async def front(self, visitor: Visitor, filters: Filters) -> Front:
-        """Return the rows of both lists that this person may see."""
         wanted = await self._wanted(filters, [UNDER_WAY, *Outcome])
         live: list[lists.Recent] = []
         if wanted and not wanted.after and filters.state in ("", UNDER_WAY):

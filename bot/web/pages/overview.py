@@ -21,54 +21,44 @@ class StepRow:
     number: int
     words: str
     began_at: float | None
-    seconds: float | None
-    """None while the step runs, and before."""
+    seconds: float | None  # None while the step runs, and before
     now: bool = False
 
 
 @dataclass(frozen=True)
 class SessionOverview:
-    """The state of the latest turn, and the money of all turns."""
+    """The state of the latest turn, with `look` for the facts of all turns."""
 
+    look: SessionView | None = None
     headline: str = "There is nothing yet."
     live: bool = False
     turn: Turn | None = None
     steps: list[StepRow] = field(default_factory=list)
     todo: tuple[Todo, ...] = ()
-    tool: str = ""
-    """The tool call that runs now."""
-    usd: float = 0.0
-    sandbox_usd: float = 0.0
+    tool: str = ""  # the call that runs now
     unconfirmed: str = ""
     """In words, the money that may be added; empty if all is confirmed."""
     funds: Funds | None = None
-    tokens: int = 0
     lines: list[DrawnLine] = field(default_factory=list)
-    deliveries: list[str] = field(default_factory=list)
-    environments: list[str] = field(default_factory=list)
 
 
 def overview(look: SessionView, state: LiveState | None, terms: BudgetTerms) -> SessionOverview:
     if not look.turns:
-        return SessionOverview()
+        return SessionOverview(look)
     turn = look.turns[-1]
     stopping = " · stopping" if turn.stop_requested and turn.state is not TurnState.DONE else ""
     current = state.current if state and turn.state is TurnState.RUNNING else None
     return SessionOverview(
+        look,
         headline=f"{wording.standing(turn.state, turn.outcome, turn.step)}{stopping}",
         live=turn.state is not TurnState.DONE,
         turn=turn,
         steps=steps(turn),
         todo=state.todo if state else (),
         tool=f"{current.name}: {current.title}" if current else "",
-        usd=look.usd,
-        sandbox_usd=look.sandbox_usd,
         unconfirmed=on_money.unconfirmed(look.account.unconfirmed_usd),
         funds=funds.of(look.account, terms),
-        tokens=look.tokens,
         lines=_lines(look),
-        deliveries=look.deliveries,
-        environments=look.environments,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from markupsafe import Markup, escape
 
@@ -107,12 +107,7 @@ def _path(leaf: Leaf) -> list[Container]:
 
 
 def _common(one: Sequence[Container], other: Sequence[Container]) -> int:
-    many = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine is not theirs:
-            break
-        many += 1
-    return many
+    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(one, other, strict=False)))
 
 
 def _begin(one: Container, before: Container | None) -> str:

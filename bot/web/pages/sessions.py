@@ -105,7 +105,6 @@ class SessionPages:
         return downloads.download(f"forgehand-{session.id}.log", lines(), self._stay(visitor, session))
 
     async def _checks(self, request: Request, visitor: Visitor) -> Response:
-        """Hand out the output of the checks of its turns."""
         session = await self._session(request, visitor)
         files = await asyncio.to_thread(declared_checks.outputs_of, self._desk.settings.data_dir, session.id)
         name, stay = f"forgehand-{session.id}-checks.log", self._stay(visitor, session)

@@ -55,7 +55,6 @@ class SignIn:
         return bool(self._github.client_id and self._github.client_secret)
 
     def page(self, next_: str, *, wrong: str = "", status: int = 200) -> Response:
-        """Render the sign-in page, which shows nothing of the pages behind it."""
         way = f"/sign-in/github?{urlencode({'next': origin.local(next_)})}" if self._ready else ""
         wrong = wrong or ("" if self._ready else NOT_SET_UP)
         return self._pages.render("sign_in.html", status=status, title="Sign in", visitor=None, way=way, wrong=wrong)

@@ -14,8 +14,7 @@ from starlette.types import Receive, Scope, Send
 from bot.errors import TransientError
 from bot.web.pages.frame import COMMON
 
-SEND_SECONDS = 30.0
-"""The stream ends if a browser takes nothing for so long."""
+SEND_SECONDS = 30.0  # the stream ends if a browser takes nothing for so long
 
 
 class StreamLimit:

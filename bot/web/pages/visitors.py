@@ -23,8 +23,7 @@ class Visitor:
     id: int
     login: str
     ends_at: float
-    csrf: str = field(repr=False)
-    """Every form that we give to this browser carries it."""
+    csrf: str = field(repr=False)  # every form that we give to this browser carries it
     mark: str = field(repr=False)
 
 

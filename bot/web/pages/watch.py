@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from functools import partial
 
 from markupsafe import Markup
@@ -25,26 +24,14 @@ from sandbox.agents.base import Agent
 
 log = logging.getLogger(__name__)
 
-LIVE_SECONDS = 0.4
-REST_SECONDS = 3.0
-"""The time between two looks, while a turn runs and otherwise."""
+LIVE_SECONDS = 0.4  # between two looks while a turn runs
+REST_SECONDS = 3.0  # and otherwise
 HEARTBEAT_SECONDS = 15.0
 PAGE = 200
 MOST_HTML = 4 << 20
 """The size of all entries on a page; MOST_TOLD is for those sent at once."""
 MOST_TOLD = 256 << 10
-MOST_KEPT = 50
-"""Sessions whose picture is kept without viewers."""
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """A turn on the page, as HTML from our own templates."""
-
-    n: int
-    head: Markup
-    entries: list[Markup]
-    end: Markup
+MOST_KEPT = 50  # sessions whose picture is kept without viewers
 
 
 class Watched:
@@ -63,8 +50,7 @@ class Watched:
         """Everything up to this line is drawn; the conversation may have been read further."""
         self._html: dict[str, Markup] = {}
         self._batches: dict[int, tuple[bytes, int]] = {}
-        self.drawn = Markup()
-        """The overview, as HTML."""
+        self.drawn = Markup()  # the overview, as HTML
         self._state = b""
         self._version = 0
         self._news = asyncio.Event()
@@ -87,12 +73,12 @@ class Watched:
             self._redraw(look)
             self._read_at = began
 
-    def chapters(self) -> list[Chapter]:
+    def chapters(self) -> list[dict[str, object]]:
         of_turn: dict[int, list[Markup]] = {n: [] for n in self._heads}
         for entry in self.conversation.entries.values():
             if entry.turn in of_turn and entry.id in self._html:
                 of_turn[entry.turn].append(self._html[entry.id])
-        return [Chapter(n, head, of_turn[n], end) for n, (head, end) in self._heads.items()]
+        return [{"n": n, "head": head, "entries": of_turn[n], "end": end} for n, (head, end) in self._heads.items()]
 
     async def stream(self, after: int) -> AsyncGenerator[bytes, None]:
         """Yield everything that changed after that line, then each change, until the service stops."""

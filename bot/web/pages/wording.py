@@ -20,20 +20,7 @@ _TICKED = re.compile("`([^`]{1,200})`")
 _ADDRESS = re.compile(r"https?://(?!your-host|forgehand\.invalid)[\w.:/~%-]*[\w/]")
 
 
-def clock(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")
-
-
-def moment(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def standing(state: TurnState, outcome: Outcome | None, step: Step | None = None) -> str:
-    """Describe a turn's state in a few words."""
     if state is TurnState.DONE:
         return outcomes.headline(outcome or Outcome.FAILED)
     if state is TurnState.QUEUED:
@@ -61,10 +48,14 @@ def verified_where(checks: list[verification.CheckedCommand]) -> str:
     return f"Verified by Forgehand, {verification.where(checks)}" if ran else verification.NOT_RUN
 
 
+def _time(form: str) -> Callable[[float], str]:
+    return lambda at: datetime.fromtimestamp(at, UTC).strftime(form)
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    "clock": clock,
-    "moment": moment,
-    "iso": iso,
+    "clock": _time("%H:%M:%S"),
+    "moment": _time("%Y-%m-%d %H:%M UTC"),
+    "iso": _time("%Y-%m-%dT%H:%M:%SZ"),
     "duration": duration,
     "usd": on_money.dollars,
     "short": short,
