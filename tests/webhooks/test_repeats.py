@@ -16,11 +16,11 @@ async def test_an_answer_about_too_little_money_that_github_lost_is_given_again(
         async with world.bot():
             world.say("/claude continue +100 look at it")
             [answer] = await world.github.changed(
-                lambda: [one for one in world.replies() if "asked for" in one.body], 20
+                lambda: [one for one in world.replies() if "asked for" in one.body], 60
             )
             assert await world.outcome() == "no_change"
             world.say("/claude status")
-            await world.github.changed(lambda: len(world.replies()) == 3, 20)
+            await world.github.changed(lambda: len(world.replies()) == 3, 60)
         assert lost.hits == 3
     assert "Of the $100.00 that you asked for, $0.10 was added" in answer.body
     assert len(world.states()) == 1 and len(world.model.requests) == 1
