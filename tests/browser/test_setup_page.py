@@ -49,7 +49,7 @@ async def test_from_the_token_to_a_check_up(world: World, page: Page) -> None:
         await page.get_by_role("button", name="Continue to GitHub").click()
         await page.get_by_role("button", name="Create it on").click()
         await page.get_by_role("button", name="Create GitHub App for octo-org").click()
-        await expect(page.get_by_role("status")).to_contain_text("GitHub has made smithy")
+        await expect(page.get_by_role("status")).to_contain_text("GitHub created smithy")
         await page.get_by_role("link", name="Continue").click()
         await expect(page.get_by_text("smithy (id")).to_be_visible()
         async with page.expect_popup() as opened:
