@@ -34,7 +34,6 @@ from bot.loops import background
 from bot.models import TurnKey
 from bot.outbound import Outbound, Redactor
 from bot.sessions.admission import Admission, QueuePlaces
-from bot.sessions.egress import SessionEgress
 from bot.sessions.environments import meter
 from bot.sessions.environments.meter import MachineWitness
 from bot.sessions.environments.warm_start import Warming
@@ -42,6 +41,7 @@ from bot.sessions.flow import Flow
 from bot.sessions.money.budget import Prices
 from bot.sessions.money.spending_limits import Ceilings
 from bot.sessions.retention import Retention
+from bot.sessions.rights import SessionEgress
 from bot.sessions.services import Services, TurnSignals
 from bot.settings import Address, Settings
 from bot.store import spend

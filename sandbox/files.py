@@ -9,6 +9,7 @@ import secrets
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
@@ -188,3 +189,30 @@ def _counted(process: subprocess.Popen[bytes], deadline: float) -> DiskUsage:
                     kind, sectors, names = line.split()
                     total += int(sectors) / (1 if kind == b"d" else int(names))
     return DiskUsage(int(total) * _SECTOR, files, whole=False)
+
+
+OUTPUT_CAP = 1 << 20
+PIPE_BLOCK = 1 << 16
+
+
+async def feed(process: asyncio.subprocess.Process, data: bytes) -> None:
+    assert process.stdin is not None
+    with suppress(OSError):
+        process.stdin.write(data)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+class Capped:
+    """Keeps the first bytes of a stream and drops the rest, so that the writer never waits."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.truncated = False
+
+    async def take(self, stream: asyncio.StreamReader | None) -> None:
+        assert stream is not None
+        while block := await stream.read(PIPE_BLOCK):
+            room = OUTPUT_CAP - len(self.data)
+            self.data += block[:room]
+            self.truncated = self.truncated or len(block) > room

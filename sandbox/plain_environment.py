@@ -14,8 +14,7 @@ from pathlib import Path
 from sandbox import blocked
 from sandbox import plain_processes as processes
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, NotThere, SandboxError
-from sandbox.files import Files, HostEnvironment, measured_disk
-from sandbox.pipes import Capped, feed
+from sandbox.files import Capped, Files, HostEnvironment, feed, measured_disk
 from sandbox.primitives import EnvironmentMetrics, ExecResult, Layout, Liveness
 from sandbox.runner.safe_files import SafePath
 

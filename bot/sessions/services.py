@@ -14,7 +14,7 @@ from bot.github.client import GitHubApp
 from bot.live.board import LiveBoard
 from bot.models import SessionId, TurnKey
 from bot.outbound import Outbound, Redactor
-from bot.sessions.egress import SessionEgress
+from bot.sessions.rights import SessionEgress
 from bot.settings import Settings
 from bot.store.base import Store
 from bot.store.operations import DAY

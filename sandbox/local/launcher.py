@@ -19,10 +19,10 @@ from pathlib import PurePosixPath
 
 from sandbox import blocked
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError
+from sandbox.files import PIPE_BLOCK, Capped, feed
 from sandbox.local import folders as at
 from sandbox.local.folders import Folders, namespace_of
 from sandbox.local.tools import Furniture
-from sandbox.pipes import BLOCK, Capped, feed
 from sandbox.primitives import ExecResult
 from sandbox.runner.family import wait_dead
 
@@ -227,7 +227,7 @@ def _read_until_ready(descriptor: int) -> bytes | None:
         said += data
         if said.endswith(b"ready\n"):
             return None
-        if not data or len(said) > BLOCK:
+        if not data or len(said) > PIPE_BLOCK:
             break
     return said or b"no answer"
 
@@ -284,7 +284,7 @@ class BoxStatus:
     def read(cls, descriptor: int) -> BoxStatus:
         """Read the report. The first value of a key counts: bubblewrap wrote it before anything ran inside."""
         found: dict[str, int] = {}
-        for line in os.pread(descriptor, BLOCK, 0).splitlines():
+        for line in os.pread(descriptor, PIPE_BLOCK, 0).splitlines():
             with contextlib.suppress(ValueError):  # a line that is being written
                 found = {**json.loads(line), **found}
         return cls(found.get("child-pid"), found.get("pid-namespace"), found.get("exit-code"))

@@ -15,7 +15,7 @@ from bot.store.data_directory import DataDirLock
 HOLDER = """
 import sys
 from pathlib import Path
-from bot.store.sqlite.writing import Checkpoints
+from bot.store.sqlite.backend import Checkpoints
 from bot.store.data_directory import DataDirLock
 
 with DataDirLock(Path(sys.argv[1])):

@@ -17,7 +17,7 @@ from bot.store import writer
 from bot.store.base import Store
 from bot.store.rows import run
 from bot.store.sqlite import schema
-from bot.store.sqlite.writing import Checkpoints
+from bot.store.sqlite.backend import Checkpoints
 from tests.store.rows import INSERT, guids, insert
 from tests.world.stored import file_of, on_file
 

@@ -17,7 +17,7 @@ from bot.errors import StoreError, TransientError
 from bot.store.base import Database, Store
 from bot.store.rows import many, run
 from bot.store.sqlite import schema
-from bot.store.sqlite.writing import SqliteWriting
+from bot.store.sqlite.backend import SqliteWriting
 from bot.store.writer import Writer
 from tests.store.rows import INSERT, guids, insert
 from tests.world.stored import file_of, on_file
