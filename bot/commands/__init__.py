@@ -16,8 +16,7 @@ from bot.commands.options import NO_OPTIONS, Options, take
 from bot.errors import CommandError
 from bot.text.blocks import plain
 from bot.text.likeness import is_near
-from bot.text.markup import Block, BlockMeaning, InlineMark, blocks, pieces
-from bot.words.quoting import shown
+from bot.text.markup import Block, BlockMeaning, InlineMark, blocks, pieces, shown
 
 FREE_TEXT = "run"
 """The word for work in free text, which nobody has to write."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.errors import CommandError
 from bot.text.likeness import is_near
-from bot.words.quoting import shown
+from bot.text.markup import shown
 
 
 @dataclass(frozen=True)

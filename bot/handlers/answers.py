@@ -14,8 +14,8 @@ from bot.live.questions import answerable
 from bot.models import WHOLE_SECOND, TurnState
 from bot.store import approvals, sessions
 from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalState
+from bot.text.markup import shown
 from bot.words import on_approvals, on_forks
-from bot.words.quoting import shown
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from bot.store import ci, sessions
 from bot.store.base import Store
 from bot.store.ci import MOVED, TurnCheck
 from bot.store.sessions import Turn
-from bot.words import endings, on_reviews, outcomes
+from bot.words import endings, on_reviews
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def _of_review(turn: Turn) -> CheckOutput | None:
 
 def _of_work(turn: Turn, outcome: Outcome) -> CheckOutput:
     """Fail for what the work has broken; people decide on what could not be verified, or was broken before."""
-    title, summary = outcomes.headline(outcome), turn.detail or endings.is_shown_in_the_comment()
+    title, summary = endings.headline(outcome), turn.detail or endings.is_shown_in_the_comment()
     conclusion = _CONCLUSIONS.get(outcome, "neutral")
     if outcome in _PUSHED:
         conclusion = "success"
@@ -78,7 +78,7 @@ def _of_work(turn: Turn, outcome: Outcome) -> CheckOutput:
             told = verification.words(turn.verified, neutralise.block, mended=turn.mending is not None)
             summary = f"{summary}\n\n**Verified by Forgehand:** {told}"
             if verification.work_fails(turn.verified):
-                title, conclusion = outcomes.with_failing_checks(title), "failure"
+                title, conclusion = endings.with_failing_checks(title), "failure"
             elif not verification.all_passed(turn.verified):
                 conclusion = "neutral"
     return CheckOutput(title=title, summary=summary, conclusion=conclusion, buttons=(RETRY,))

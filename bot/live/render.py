@@ -11,7 +11,7 @@ from bot.live.sections import clip, clock, duration, line, ordinal, roughly, tok
 from bot.models import Outcome, Step, TokenUsage, TurnState
 from bot.outbound import prose
 from bot.proposal import verification
-from bot.words import endings, on_approvals, on_forks, on_reviews, outcomes
+from bot.words import endings, on_approvals, on_forks, on_reviews
 
 if TYPE_CHECKING:
     from bot.live.page import TurnView
@@ -77,14 +77,14 @@ def _final_parts(view: TurnView) -> list[tuple[str, int]]:
 
 def _final_headline(view: TurnView, outcome: Outcome) -> str:
     if outcome is Outcome.PLANNED and (plan := questions.settled_approval(view)):
-        return f"### {outcomes.plan_headline(plan.state)}"
+        return f"### {endings.plan_headline(plan.state)}"
     if _is_on_fork(view) and (words := on_forks.headline(outcome)):
         return f"### {words}"
     pull = (view.turn.pull_number or view.session.pull_number) if outcome in _PUSHED else None
     of = " of" if outcome is Outcome.PUSHED else ""
-    words = f"{outcomes.headline(outcome)}{f'{of} #{pull}' if pull else ''}"
+    words = f"{endings.headline(outcome)}{f'{of} #{pull}' if pull else ''}"
     fails = _checks_failed(view, outcome) and verification.work_fails(view.verified)
-    return f"### {outcomes.with_failing_checks(words) if fails else words}"
+    return f"### {endings.with_failing_checks(words) if fails else words}"
 
 
 def _detail(view: TurnView) -> str:
@@ -115,19 +115,19 @@ def _saved(view: TurnView) -> str:
 
 def _next(view: TurnView, outcome: Outcome) -> str:
     if (one := questions.settled_approval(view)) is not None:
-        return f"**Next:** {outcomes.next_after(one.state, view.command)}"
+        return f"**Next:** {endings.next_after(one.state, view.command)}"
     if (held := questions.held_commit(view)) is not None:
-        return f"**Next:** {outcomes.next_for_held(held.id, view.command)}"
-    instead = outcomes.checks_failed(view.command) if _checks_failed(view, outcome) else ""
+        return f"**Next:** {endings.next_for_held(held.id, view.command)}"
+    instead = endings.checks_failed(view.command) if _checks_failed(view, outcome) else ""
     if _is_on_fork(view):
         instead = on_forks.what_next(outcome, view.command) or instead
     review = view.turn.part(HandedOver).review
     if outcome is Outcome.REVIEWED and review is not None and not review["comments"]:
-        instead = outcomes.after_a_clean_review(view.command)
+        instead = endings.after_a_clean_review(view.command)
     if outcome is Outcome.NEEDS_INPUT and view.boxes:
-        instead = outcomes.tick_or_say(view.command)
+        instead = endings.tick_or_say(view.command)
     looked = f" {on_reviews.open_still(view.findings, view.command)}" if view.findings else ""
-    return f"**Next:** {instead or outcomes.what_next(outcome, view.command, view.means)}{looked}"
+    return f"**Next:** {instead or endings.what_next(outcome, view.command, view.means)}{looked}"
 
 
 def _is_on_fork(view: TurnView) -> bool:

@@ -16,8 +16,9 @@ from bot.models import Outcome, Step, TokenUsage, TurnState
 from bot.outbound import neutralise, prose
 from bot.proposal import verification
 from bot.store.sessions import Turn
-from bot.words import endings, on_money, quoting
-from bot.words.quoting import shown
+from bot.text import markup
+from bot.text.markup import shown
+from bot.words import endings, on_money
 
 if TYPE_CHECKING:
     from bot.live.page import TurnView
@@ -181,7 +182,7 @@ def withheld(view: TurnView) -> str:
     read, base, parts = view.turn.part(AgentReading), view.turn.base, []
     if read.ignored:
         of_the_base = f" The version on {shown(base, 200)} counts." if base else ""
-        named = quoting.named(read.ignored, MOST_PATHS)
+        named = markup.named(read.ignored, MOST_PATHS)
         parts.append(f"Not used in this run, because this pull request changes it: {named}.{of_the_base}")
     if read.notes:
         head = "1 thing was" if len(read.notes) == 1 else f"{len(read.notes)} things were"

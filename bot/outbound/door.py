@@ -18,9 +18,8 @@ from bot.github.types import CheckOutput, Pull, ReviewDraft
 from bot.loops import made_of
 from bot.models import InstallationId, Thread
 from bot.outbound import neutralise, prose
-from bot.outbound.pace import WritePace
 from bot.outbound.redact import Redactor
-from bot.outbound.signing import SignedCommits
+from bot.outbound.signing import SignedCommits, WritePace
 from bot.text import blocks
 
 T = TypeVar("T")

@@ -7,9 +7,9 @@ from bisect import bisect_left
 from collections.abc import Callable
 
 from bot.outbound import prose
+from bot.text import markup
 from bot.text.blocks import shown
 from bot.text.scanner import BlockForm, Leaf
-from bot.words import quoting
 
 SPLIT = "<!-- -->"
 _OURS = r"lt|gt|amp|quot|nbsp|#33|#36|#39|#40|#47|#58|#91|#96"
@@ -153,7 +153,7 @@ def line(text: str) -> str:
 def block(text: str, language: str = "") -> str:
     """Make a code block that the text cannot leave."""
     body = _COMMAND_IN_CODE.sub(" ", _forged(shown(text)))
-    return quoting.code(body, language if _is_plain(language) else "")
+    return markup.code(body, language if _is_plain(language) else "")
 
 
 def whole(text: str, closes: int | None = None) -> str:

@@ -11,9 +11,9 @@ from bot.models import TokenUsage, TurnKey
 from bot.outbound import neutralise
 from bot.proposal import verification
 from bot.text.blocks import plain
+from bot.text.markup import shown
 from bot.text.scanner import BlockForm, margin, scan
 from bot.text.visible import visible
-from bot.words.quoting import shown
 
 PLACES = tuple(
     f"{folder}pull_request_template{ending}" for folder in (".github/", "", "docs/") for ending in (".md", ".txt", "")

@@ -13,8 +13,8 @@ from bot.git import names
 from bot.git.inspection import GITLINK, SYMLINK, Change
 from bot.git.quarantine import Quarantine
 from bot.outbound.redact import Redactor
-from bot.words import quoting
-from bot.words.quoting import shown
+from bot.text import markup
+from bot.text.markup import shown
 
 EXECUTABLE = "100755"
 _FILE_MODES = ("100644", EXECUTABLE, SYMLINK, GITLINK)
@@ -260,7 +260,7 @@ def look_closely(
         ("**Submodules removed**", [c.path for c in changes if c.is_deleted and c.old_mode == GITLINK]),
     ]
     lines = [
-        f"{what}: {quoting.named(paths, MOST_NAMED)}{let_go if what is workflow_files else ''}"
+        f"{what}: {markup.named(paths, MOST_NAMED)}{let_go if what is workflow_files else ''}"
         for what, paths in found
         if paths
     ]

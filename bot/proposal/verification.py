@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from bot.words.quoting import named, shown
+from bot.text.markup import named, shown
 
 MOST_CHECKS = 30
 MOST_CHANGED = 5

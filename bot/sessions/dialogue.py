@@ -27,9 +27,9 @@ from bot.store import approvals, messages, posted_findings, sessions
 from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalRequest, ApprovalState, Scope
 from bot.store.messages import StoredMessage
 from bot.store.sessions import Turn
-from bot.text import blocks
-from bot.words import endings, on_forks, outcomes, quoting
-from bot.words.quoting import shown
+from bot.text import blocks, markup
+from bot.text.markup import shown
+from bot.words import endings, on_forks
 from sandbox.agents.events import PermissionAsked
 from sandbox.execution import ExecutionEnvironment
 
@@ -117,7 +117,7 @@ def _on_fork(turn: Turn) -> str | None:
 
 async def _reply(services: Services, turn: Turn, thread: Thread, spot: Spot, words: str) -> None:
     marker = f"<!-- forgehand:done={turn.key.session}-{turn.key.n}-{spot.comment_id} -->"
-    ended = outcomes.ended_in_diff(turn.outcome or Outcome.FAILED, turn.commit_sha, _on_fork(turn))
+    ended = endings.ended_in_diff(turn.outcome or Outcome.FAILED, turn.commit_sha, _on_fork(turn))
     body = f"{marker}\n{ended}\n\n{words}".rstrip()
     with contextlib.suppress(GitHubRefused):  # the discussion was deleted or locked
         await services.outbound.reply(thread, spot.comment_id, body, marker)
@@ -237,7 +237,7 @@ def _shown(asked: PermissionAsked) -> str:
     text = blocks.spelled_out(str(what))
     cut = "" if len(text) <= MOST_SHOWN else f"\n\n(Shortened: it is {len(text):,} characters long.)"
     reason = f"\n\nIts reason: {shown(why, 300)}" if isinstance(why, str) and why else ""
-    return f"{shown(asked.tool, 60)}\n\n{quoting.fenced(text[:MOST_SHOWN])}{cut}{reason}"
+    return f"{shown(asked.tool, 60)}\n\n{markup.fenced(text[:MOST_SHOWN])}{cut}{reason}"
 
 
 async def close_questions(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.words.quoting import person
+from bot.text.markup import person
 
 
 def no_write_access(login: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.words.quoting import person, shown
+from bot.text.markup import person, shown
 
 
 def question(asked: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.models import Outcome
-from bot.words.quoting import named, shown
+from bot.text.markup import named, shown
 
 MOST_NAMED = 20
 MOST_ATTEMPTS = 3

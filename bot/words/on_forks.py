@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.models import Fork, Outcome
-from bot.words.quoting import shown
+from bot.text.markup import shown
 
 SHORT = 12
 """The letters of a commit's name that an approval must give at least."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.words.quoting import named, shown
+from bot.text.markup import named, shown
 
 MOST_NAMED = 20
 

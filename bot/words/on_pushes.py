@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bot.words import endings, quoting
-from bot.words.quoting import shown
+from bot.text import markup
+from bot.text.markup import shown
+from bot.words import endings
 
 MOST_NAMED = 10
 _SIGNED = re.compile(r"verified signatures|signed commits|must be signed", re.IGNORECASE)
@@ -40,9 +41,9 @@ def held(paths: Sequence[str], sha: str, patch: str, days: int, *, cut: bool) ->
     rest = "\n\n(Shortened: look at the rest in the bundle named below before you say yes.)" if cut else ""
     return (
         "Nothing was pushed yet: this changes workflow files, which run with the repository's secrets "
-        f"({quoting.named(paths, MOST_NAMED)}). The whole commit `{sha[:12]}` is held for up to {days} days, until "
+        f"({markup.named(paths, MOST_NAMED)}). The whole commit `{sha[:12]}` is held for up to {days} days, until "
         "somebody with write access has looked at it:\n\n"
-        f"{quoting.fenced(patch)}{rest}"
+        f"{markup.fenced(patch)}{rest}"
     )
 
 
@@ -53,7 +54,7 @@ def waits(words: str, approval_id: str) -> str:
 def takes_a_yes(words: str, slug: str, sha: str, days: int) -> str:
     """Ask for a yes after the remote itself found workflow files in a push."""
     return (
-        f"GitHub refused the push because of the workflow files in it:\n\n{quoting.fenced(words)}\n\n"
+        f"GitHub refused the push because of the workflow files in it:\n\n{markup.fenced(words)}\n\n"
         f"Somebody with write access has to approve them; that pushes commit `{sha[:12]}` as it is. It is held for "
         f"{days} days. {_remedy(slug)}"
     )
@@ -61,7 +62,7 @@ def takes_a_yes(words: str, slug: str, sha: str, days: int) -> str:
 
 def no_permission(words: str, slug: str, sha: str, days: int) -> str:
     return (
-        f"GitHub does not accept workflow files from this App:\n\n{quoting.fenced(words)}\n\n{_remedy(slug)} Then "
+        f"GitHub does not accept workflow files from this App:\n\n{markup.fenced(words)}\n\n{_remedy(slug)} Then "
         f"approve again to push commit `{sha[:12]}` as it is; it is held for {days} days."
     )
 
@@ -85,7 +86,7 @@ def look_closely(report: Sequence[str]) -> str:
 
 
 def labels_missing(labels: Sequence[str]) -> str:
-    named = quoting.named(labels, MOST_NAMED, 60)
+    named = markup.named(labels, MOST_NAMED, 60)
     return f"Not labelled with {named}: `.github/forgehand.yml` names it, but this repository has no such label."
 
 

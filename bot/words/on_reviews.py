@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bot.agent.findings import MOST, ReviewFinding, ReviewVerdict
-from bot.words.quoting import code, shown
+from bot.text.markup import code, shown
 
 MOST_BELOW = 60
 BELOW_CHARS = 36_000

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from bot.funds import Funds
 from bot.models import Outcome, TurnState
+from bot.text.markup import shown
 from bot.words import on_money
-from bot.words.outcomes import headline
-from bot.words.quoting import shown
+from bot.words.endings import headline
 
 
 def help_text(command: str, forms: Iterable[tuple[str, str]], options: Iterable[str]) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bot.git import names
+from bot.text.markup import shown
 from bot.words import endings
-from bot.words.quoting import shown
 
 NO_PROMPT = "The prompt is empty: say what the agent should do."
 NO_ISOLATION = "NO ISOLATION: the agent runs as plain processes and may do whatever you may on this machine."

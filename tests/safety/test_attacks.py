@@ -20,7 +20,7 @@ from bot.outbound import neutralise
 from bot.proposal import push_policy
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
-from bot.words import quoting
+from bot.text import markup
 from sandbox.agents.claude import Claude
 from sandbox.errors import SandboxError
 from sandbox.execution import ExecutionEnvironment
@@ -413,7 +413,7 @@ def test_names_of_other_files_in_a_reason_are_shown_as_code() -> None:
 
 
 def test_a_code_block_is_not_left_through_characters_that_are_taken_out_of_it() -> None:
-    shown = neutralise.whole(quoting.fenced("a\n``\u200b`\n### Forged"))
+    shown = neutralise.whole(markup.fenced("a\n``\u200b`\n### Forged"))
     assert headings(shown) == []
 
 

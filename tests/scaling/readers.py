@@ -18,16 +18,15 @@ from bot.outbound import prose as truncate
 from bot.outbound.redact import Redactor
 from bot.proposal import descriptions
 from bot.repo_config.yaml import read_entries
-from bot.text import blocks
+from bot.text import blocks, markup
+from bot.text.markup import shown
 from bot.text.visible import as_written, visible
 from bot.web.gateway import model_request
 from bot.web.gateway.clients import GatewayRefusal
 from bot.web.pages import conversation, wording
 from bot.web.pages.prose import prose, rendered
-from bot.words import quoting
-from bot.words.quoting import shown
 from sandbox.agents import base as agent_text
-from sandbox.agents.claude_stream import ClaudeDecoder
+from sandbox.agents.claude import ClaudeDecoder
 from sandbox.agents.claude_tools import edit
 from sandbox.following import LineCutter
 from tests.scaling.growth import Reader
@@ -113,7 +112,7 @@ READERS: Mapping[str, Reader] = {
     "redactor": REDACTOR.redact,
     "redactor of a stream": _streamed,
     "words in backticks": shown,
-    "words as code": lambda text: quoting.code(text, "text"),
+    "words as code": lambda text: markup.code(text, "text"),
     "page prose": prose,
     "page prose, however long": rendered,
     "page wording": lambda text: wording.ticked(text) + wording.linked(Markup.escape(text)),

@@ -14,7 +14,7 @@ from bot.sessions.money import spending_limits
 from bot.sessions.money.spending_limits import Ceiling, Ceilings, Period
 from bot.settings import read_limits
 from bot.store.spend import ModelCost, Payer, Payers
-from bot.words import on_money, outcomes
+from bot.words import endings, on_money
 
 shares = st.floats(0, 2, allow_nan=False)
 
@@ -76,10 +76,10 @@ def test_the_agent_is_told_between_eight_tenths_and_the_end(money: float, time: 
 
 
 def test_more_budget_is_offered_only_where_it_helps() -> None:
-    assert "continue +3" in outcomes.what_next(Outcome.OVER_BUDGET, "/claude", FundsState.SPENT)
-    assert "`/claude continue`" in outcomes.what_next(Outcome.OVER_BUDGET, "/claude", FundsState.LEFT)
-    assert "a new issue" in outcomes.what_next(Outcome.OVER_BUDGET, "/claude", FundsState.FULL)
-    offered = outcomes.what_next(Outcome.OVER_BUDGET, "/claude", FundsState.CEILING)
+    assert "continue +3" in endings.what_next(Outcome.OVER_BUDGET, "/claude", FundsState.SPENT)
+    assert "`/claude continue`" in endings.what_next(Outcome.OVER_BUDGET, "/claude", FundsState.LEFT)
+    assert "a new issue" in endings.what_next(Outcome.OVER_BUDGET, "/claude", FundsState.FULL)
+    offered = endings.what_next(Outcome.OVER_BUDGET, "/claude", FundsState.CEILING)
     assert "+3" not in offered and "--budget" not in offered and "`/claude continue`" in offered
 
 

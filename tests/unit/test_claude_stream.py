@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sandbox.agents.claude import ClaudeDecoder
 from sandbox.agents.claude_lines import RESULT_CAP, slim
-from sandbox.agents.claude_stream import ClaudeDecoder
 from sandbox.agents.events import (
     AgentEnded,
     AgentEvent,

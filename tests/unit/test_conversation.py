@@ -8,7 +8,7 @@ from bot.models import SessionId
 from bot.store.transcript import StoredEvent
 from bot.web.pages import conversation
 from bot.web.pages.conversation import Conversation
-from sandbox.agents.claude_stream import ClaudeDecoder
+from sandbox.agents.claude import ClaudeDecoder
 
 
 def row(seq: int, kind: str, *blocks: dict[str, object], turn: int = 1) -> StoredEvent:

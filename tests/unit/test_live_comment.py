@@ -23,7 +23,7 @@ from bot.store.approvals import Approval, ApprovalKind, ApprovalState, Scope
 from bot.store.records import Session
 from bot.store.spend import ModelCost
 from bot.web.pages import wording
-from bot.words import outcomes
+from bot.words import endings
 from sandbox.agents.events import (
     AgentEnded,
     AgentEvent,
@@ -242,8 +242,8 @@ def test_silence_and_retries_are_told_apart() -> None:
 def test_every_outcome_has_its_own_final_form_with_a_way_on(outcome: Outcome) -> None:
     text = done(outcome, detail="Because.", agent_result="What I did.", finished_at=1060.0)
     assert f"state=done outcome={outcome} -->" in text.splitlines()[0]
-    assert outcomes.headline(outcome) in text
-    assert outcomes.what_next(outcome, "/claude") in text
+    assert endings.headline(outcome) in text
+    assert endings.what_next(outcome, "/claude") in text
     assert "Because." in text
     assert "1 min 0 s · $1.25" in text
 

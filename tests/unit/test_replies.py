@@ -12,7 +12,7 @@ from bot.funds import Funds
 from bot.handlers.table import TABLE
 from bot.models import Outcome, SessionId, TokenUsage, TurnKey, TurnState
 from bot.proposal import descriptions
-from bot.words import on_money, outcomes, replies
+from bot.words import endings, on_money, replies
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Cost:
 
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_every_outcome_has_a_headline_and_a_way_on(outcome: Outcome) -> None:
-    assert outcomes.headline(outcome)
-    assert "`/bot" in outcomes.what_next(outcome, "/bot") or outcome is Outcome.PULL_REQUEST
-    assert "{" not in outcomes.what_next(outcome, "/bot")
+    assert endings.headline(outcome)
+    assert "`/bot" in endings.what_next(outcome, "/bot") or outcome is Outcome.PULL_REQUEST
+    assert "{" not in endings.what_next(outcome, "/bot")
 
 
 def test_headlines_differ() -> None:
-    assert len({outcomes.headline(outcome) for outcome in Outcome}) == len(Outcome)
+    assert len({endings.headline(outcome) for outcome in Outcome}) == len(Outcome)
 
 
 def test_help_is_made_from_the_one_list() -> None:

@@ -17,8 +17,8 @@ from bot.kinds import TRAITS
 from bot.store import sessions
 from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalState, Scope
 from bot.store.sessions import Turn
+from bot.text.markup import shown
 from bot.words import on_approvals
-from bot.words.quoting import shown
 
 _SHORT_COMMIT = re.compile(r"`?([0-9a-f]{7}|[0-9a-f]{9,11})`?[ \t]*(?=[\r\n]|\Z)", re.IGNORECASE)
 """A short commit, as GitHub shows it; a word of eight letters may be a session's name."""

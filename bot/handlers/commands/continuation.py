@@ -17,8 +17,8 @@ from bot.models import Outcome, TurnState
 from bot.store import approvals, ci, sessions, spend
 from bot.store.approvals import Approval, ApprovalKind, ApprovalState
 from bot.store.sessions import Turn
+from bot.text.markup import shown
 from bot.words import on_approvals, on_ci
-from bot.words.quoting import shown
 
 GO_ON = "Go on where you stopped."
 CUT_SHORT = (Outcome.OVER_BUDGET, Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED, Outcome.FAILED)

@@ -13,7 +13,7 @@ from bot.models import Outcome, TurnState
 from bot.store import approvals, sessions, spend
 from bot.store.approvals import Approval, ApprovalKind, ApprovalState
 from bot.store.sessions import Turn
-from bot.words import endings, on_approvals, outcomes, replies
+from bot.words import endings, on_approvals, replies
 
 
 async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
@@ -46,8 +46,8 @@ def _ending(turn: Turn, asked: Sequence[Approval]) -> str:
     """Return the headline of the turn's comment; a plan's says whether it still waits."""
     plan = next((one for one in asked if one.key == turn.key and one.kind is ApprovalKind.PLAN), None)
     if plan is not None and plan.state is not ApprovalState.OPEN:
-        return outcomes.plan_headline(plan.state)
-    return outcomes.headline(turn.outcome or Outcome.FAILED)
+        return endings.plan_headline(plan.state)
+    return endings.headline(turn.outcome or Outcome.FAILED)
 
 
 FEATURE = Feature(

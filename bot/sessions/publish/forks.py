@@ -28,7 +28,8 @@ from bot.sessions.services import Services
 from bot.sessions.starting_point import remote_access
 from bot.store import approvals, sessions
 from bot.store.approvals import ApprovalKind, ApprovalRequest
-from bot.words import endings, on_forks, on_pushes, quoting
+from bot.text import markup
+from bot.words import endings, on_forks, on_pushes
 from bot.words.on_forks import Patch
 
 log = logging.getLogger(__name__)
@@ -68,7 +69,7 @@ async def _suggest(work: TurnWork, pull: Pull) -> tuple[int, int, str]:
     """Return how many suggestions we posted, for how many changes, and the review's address."""
     services, turn = work.services, work.turn
     fitting, many = await _fitting(work, pull)
-    bodies = [quoting.code(one.text, "suggestion") if one.lines else "```suggestion\n```" for one in fitting]
+    bodies = [markup.code(one.text, "suggestion") if one.lines else "```suggestion\n```" for one in fitting]
     comments = tuple(
         LineComment(one.path, one.last, one.first if one.first != one.last else None, body)
         for one, body in zip(fitting, bodies, strict=True)
@@ -172,7 +173,7 @@ async def _pushed(work: TurnWork, pull: Pull) -> tuple[Move | None, str]:
         return None, on_forks.moved(turn.base_sha or "", raced.actual) if raced.actual else ""
     except (PushRefused, GitHubRefused) as error:
         words = error.words if isinstance(error, PushRefused) else error.message
-        return None, on_forks.push_refused(quoting.fenced(services.outbound.text(TextKind.COMMENT, words)))
+        return None, on_forks.push_refused(markup.fenced(services.outbound.text(TextKind.COMMENT, words)))
     told = (on_forks.pushed(fork, work.commit), on_pushes.look_closely(work.report))
     return End(Outcome.PUSHED, "\n\n".join(filter(None, told)), {"commit_sha": work.commit}), ""
 

@@ -14,7 +14,7 @@ from bot.live.sections import duration
 from bot.models import Outcome, Step, TurnState
 from bot.proposal import verification
 from bot.web.pages.prose import prose
-from bot.words import endings, on_money, outcomes
+from bot.words import endings, on_money
 
 _TICKED = re.compile("`([^`]{1,200})`")
 _ADDRESS = re.compile(r"https?://(?!your-host|forgehand\.invalid)[\w.:/~%-]*[\w/]")
@@ -22,7 +22,7 @@ _ADDRESS = re.compile(r"https?://(?!your-host|forgehand\.invalid)[\w.:/~%-]*[\w/
 
 def standing(state: TurnState, outcome: Outcome | None, step: Step | None = None) -> str:
     if state is TurnState.DONE:
-        return outcomes.headline(outcome or Outcome.FAILED)
+        return endings.headline(outcome or Outcome.FAILED)
     if state is TurnState.QUEUED:
         return "⏳ Queued"
     return f"🛠️ {endings.STEP_WORDS[step].capitalize()}" if step else "🛠️ Running"
