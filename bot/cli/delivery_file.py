@@ -58,7 +58,7 @@ def foretold(found: Read, word: str) -> str:
     from bot import commands, events
     from bot.errors import CommandError
     from bot.events.ignored import Ignored
-    from bot.events.remarks import CommentDeleted, CommentEdited, Labeled, Remark, ReviewWanted
+    from bot.events.threads import CommentDeleted, CommentEdited, Labeled, Remark, ReviewWanted
     from bot.handlers import table
 
     event = events.decode(found.event, found.body, delivery=DeliveryId("file"), now=time.time())

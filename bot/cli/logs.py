@@ -34,13 +34,13 @@ async def print_turn(store: Store, key: TurnKey, *, as_json: bool, follow: bool 
 
 
 async def _rows(store: Store, key: TurnKey, *, follow: bool) -> AsyncIterator[dict[str, Any]]:
-    from bot.store import sessions, transcript
+    from bot.store import conversation, sessions
 
     after = 0
     while True:
         # asked before the lines, so that none stored before the end is missed
         over = not follow or (await sessions.turn(store, key)).state is TurnState.DONE
-        while page := await transcript.events_of_turn(store, key, after, PAGE):
+        while page := await conversation.events_of_turn(store, key, after, PAGE):
             for row in page:
                 yield {"seq": row.seq, "turn": key.n, "at": row.at, "text": row.line}
             after = page[-1].seq

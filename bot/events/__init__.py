@@ -12,8 +12,7 @@ from bot.events import accounts, checks, threads
 from bot.events.accounts import AccessChanged, InstallationChanged
 from bot.events.checks import CheckAsked, CheckEnded
 from bot.events.ignored import Ignored, useless
-from bot.events.remarks import Remark
-from bot.events.threads import ThreadChanged
+from bot.events.threads import Remark, ThreadChanged
 from bot.models import DeliveryId, Person, Repo, RepoId
 
 SUBSCRIBED_EVENTS = frozenset(

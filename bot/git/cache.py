@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.errors import BotError, GitHubUnavailable
-from bot.git import commits, inspection, names, pack, remote
+from bot.git import commits, inspection, names, quarantine, remote
 from bot.git.commits import Joined
 from bot.git.errors import GitFailed, GitTimedOut, MirrorLost, RefMissing, RepositoryUnsupported
 from bot.git.inspection import LOOK_MEMORY, LOOK_SECONDS, decode
-from bot.git.pack import Extent, Had, RepositoryPack
-from bot.git.quarantine import Quarantine
+from bot.git.quarantine import Extent, Had, Quarantine, RepositoryPack
 from bot.git.remote import Removed
 from bot.git.run import Io, RemoteAccess, environment, init_bare, run_git
 from bot.models import RepoId
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 FETCH_SECONDS = 600.0
 NAMES_BYTES = 32 << 20
 MAX_PACKS = 20
-MAX_REPOSITORY_BYTES = pack.MOST_BYTES
+MAX_REPOSITORY_BYTES = quarantine.MOST_BYTES
 _READABLE = ["--find-renames", "-l200", "--no-ext-diff", "--no-textconv", "--no-color"]
 _DEPTH = "forgehand-depth"
 """A file in each mirror: the deepest history that was ever asked for, in commits."""
@@ -127,7 +126,9 @@ class RepositoryCache:
         """Write a pack without what the other side already `had`; ask `has` first whether we have that too."""
         async with self._lock(repo_id):
             try:
-                return await pack.write(self._mirror(repo_id), sha, target, Extent(depth, self._max_bytes, had))
+                return await quarantine.write_pack(
+                    self._mirror(repo_id), sha, target, Extent(depth, self._max_bytes, had)
+                )
             except MirrorLost:
                 await self._discard(repo_id)
                 raise

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from bot.commands import Command, CommandText
 from bot.errors import CommandError, GitHubRefused
-from bot.events.remarks import Remark, ReviewWanted
+from bot.events.threads import Remark, ReviewWanted
 from bot.handlers.desk import Desk, Handled
 from bot.live.questions import answerable
 from bot.models import WHOLE_SECOND, TurnState

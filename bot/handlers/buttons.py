@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from bot.commands import Command
 from bot.errors import NotAllowed, StoreError
 from bot.events.checks import CheckAsked
-from bot.events.remarks import BoxTicked, ButtonPressed, CommentDeleted, CommentEdited, Remark
+from bot.events.threads import BoxTicked, ButtonPressed, CommentDeleted, CommentEdited, Remark
 from bot.handlers import remarks, turns
 from bot.handlers.commands import retry
 from bot.handlers.desk import Desk, Handled, acted, ignored, refused
 from bot.live import questions
 from bot.live.questions import TickBox
 from bot.models import DeliveryId, Origin, Person, SessionId, Thread, TurnKey, TurnState
-from bot.store import approvals, audit, comments, sessions
+from bot.store import approvals, audit, posts, sessions
 from bot.store.approvals import QuestionComment
-from bot.store.comments import LiveComment
 from bot.store.deliveries import DeliveryState
+from bot.store.posts import LiveComment
 from bot.store.sessions import Session, Turn
 from bot.words import on_approvals, replies
 
@@ -51,7 +51,7 @@ async def edited(remark: CommentEdited, desk: Desk) -> Handled:
     if isinstance(comment, QuestionComment):
         await approvals.question_spoilt(desk.store, comment, by_bot=not sender.is_human)
     else:
-        await comments.spoilt(desk.store, comment.key, by_bot=not sender.is_human)
+        await posts.spoilt(desk.store, comment.key, by_bot=not sender.is_human)
     try:
         if remark.before is None or not questions.newly(remark.before, remark.body):
             return ignored("our comment was edited; it is written again")
@@ -75,7 +75,7 @@ async def deleted(remark: CommentDeleted, desk: Desk) -> Handled:
         return ignored("the comment with a question was deleted; the live comment has the question too")
     if comment.final:
         return ignored("the comment of a turn that has ended was deleted, and it is left at that")
-    await comments.spoilt(desk.store, comment.key, by_bot=False)
+    await posts.spoilt(desk.store, comment.key, by_bot=False)
     await _rewrite(comment.key, desk)
     return acted(comment.session_id, "our comment was deleted; it is made again once")
 
@@ -134,7 +134,7 @@ async def _of_others(remark: CommentEdited | CommentDeleted, reason: str, desk: 
 async def _ours(remark: CommentEdited | CommentDeleted, desk: Desk) -> _OurComment | None:
     if remark.comment_id is None:
         return None
-    live = await comments.by_comment(desk.store, remark.comment_id)
+    live = await posts.by_comment(desk.store, remark.comment_id)
     return live or await approvals.question_of_comment(desk.store, remark.comment_id)
 
 

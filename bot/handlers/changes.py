@@ -9,7 +9,7 @@ from bot.events.threads import ThreadChanged
 from bot.handlers import turns
 from bot.handlers.desk import Desk, Handled, acted, ignored
 from bot.models import TurnState
-from bot.store import accounts, audit, comments, deliveries, environments, repos, sessions, snapshots
+from bot.store import accounts, audit, deliveries, environments, posts, repos, sessions, snapshots
 from bot.store.repos import InstallationRow, InstallationState
 from bot.store.sessions import Turn
 from bot.words import endings
@@ -92,10 +92,10 @@ async def _of_installation(event: InstallationChanged, desk: Desk) -> Handled:
 async def _move_comment(event: ThreadChanged, turn: Turn, desk: Desk) -> None:
     """Follow the live comment that moved with its thread, or note that it is gone."""
     if event.moved_to is not None and turn.state is not TurnState.DONE:
-        await comments.moved(desk.store, turn.key, event.moved_to)
+        await posts.moved(desk.store, turn.key, event.moved_to)
         desk.board.moved(turn.key)
     elif event.change in _GONE:
-        await comments.without_place(desk.store, turn.key)
+        await posts.without_place(desk.store, turn.key)
 
 
 async def _concerns(event: ThreadChanged, turn: Turn, desk: Desk) -> bool:

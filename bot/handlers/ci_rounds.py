@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from bot.commands.options import NO_OPTIONS
 from bot.errors import BotError, GitHubRefused, TransientError
 from bot.events.checks import CheckEnded
-from bot.events.remarks import Remark, standing
+from bot.events.threads import Remark, standing
 from bot.github import checks
 from bot.github.types import Pull
 from bot.handlers import turns

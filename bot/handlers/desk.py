@@ -11,8 +11,8 @@ from bot import authorisation, commands
 from bot.authorisation import AccessDecision
 from bot.commands import C, CommandForm
 from bot.errors import BadRepoConfig, GitHubRefused
-from bot.events import remarks
-from bot.events.remarks import Remark
+from bot.events import threads
+from bot.events.threads import Remark
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
 from bot.live.board import LiveBoard
@@ -21,7 +21,7 @@ from bot.outbound import Outbound
 from bot.repo_config import RepoConfig
 from bot.sessions import starting_point
 from bot.settings import Settings
-from bot.store import comments, sessions
+from bot.store import posts, sessions
 from bot.store.base import Store
 from bot.store.deliveries import DeliveryState
 from bot.words import replies
@@ -130,13 +130,13 @@ class Desk:
     async def standing(self, thread: Thread) -> str:
         """Digest the thread's present text: a button brings none, so its person means this one."""
         issue = await self.github.installation(thread.installation).issue(thread.repo, thread.number)
-        return remarks.standing(issue.title, issue.body)
+        return threads.standing(issue.title, issue.body)
 
     async def redraw(self, key: TurnKey) -> None:
         """Write the live comment of a turn again, even a final one, because its offers have changed."""
         done = (await sessions.turn(self.store, key)).state is TurnState.DONE
         if done:
-            await comments.spoilt(self.store, key, by_bot=False)
+            await posts.spoilt(self.store, key, by_bot=False)
         self.board.touch(key, final=done, pressing=True)
 
 

@@ -15,8 +15,7 @@ from bot.events import Event
 from bot.events.accounts import AccessChanged, InstallationChanged
 from bot.events.checks import CheckAsked, CheckEnded
 from bot.events.ignored import Ignored
-from bot.events.remarks import CommentDeleted, CommentEdited
-from bot.events.threads import ThreadChanged
+from bot.events.threads import CommentDeleted, CommentEdited, ThreadChanged
 from bot.handlers import buttons, changes, ci_rounds, remarks
 from bot.handlers.desk import Desk, Handled, ignored, refused
 from bot.loops import LARGE_BODY, Loop, beside

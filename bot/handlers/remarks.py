@@ -8,7 +8,7 @@ from bot import commands
 from bot.authorisation import AccessAnswer
 from bot.commands.options import NO_OPTIONS
 from bot.errors import CommandError
-from bot.events.remarks import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
+from bot.events.threads import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
 from bot.github.types import Pull
 from bot.handlers import answers, table, turns
 from bot.handlers.desk import Desk, Handled, ignored, refused

@@ -6,7 +6,7 @@ from typing import Any
 
 from bot.commands import Command
 from bot.commands.options import USAGE
-from bot.events.remarks import Remark
+from bot.events.threads import Remark
 from bot.handlers.commands import (
     approve,
     ask,

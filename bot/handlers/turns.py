@@ -10,14 +10,14 @@ from bot import funds
 from bot.commands import Command
 from bot.commands.options import NO_OPTIONS, Options
 from bot.errors import GitHubRefused, TransientError
-from bot.events.remarks import Remark, ReviewWanted
+from bot.events.threads import Remark, ReviewWanted
 from bot.funds import BudgetTerms, Funds, FundsState, Raise
 from bot.handlers.desk import Desk, Handled, acted, ignored, refused
 from bot.kinds import TRAITS
 from bot.kinds.parts import Places
 from bot.models import SessionId, Spot, Step, Thread, TurnState
 from bot.sessions.money import spending_limits
-from bot.store import environments, messages, sessions, spend
+from bot.store import conversation, environments, sessions, spend
 from bot.store.sessions import NewTurn, Turn
 from bot.store.spend import Payers
 from bot.words import endings, on_access, on_money
@@ -75,7 +75,7 @@ async def work(wish: Wish, remark: Remark, desk: Desk) -> Handled:
 
 async def steer(wish: Wish, remark: Remark, desk: Desk) -> Handled | None:
     """Pass the words to the agent at work, or about to be; None if there is none."""
-    key = await messages.keep_for_agent(desk.store, new_turn(wish, remark, desk))
+    key = await conversation.keep_for_agent(desk.store, new_turn(wish, remark, desk))
     if key is None:
         return None
     desk.poke(key)

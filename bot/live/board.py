@@ -23,9 +23,9 @@ from bot.live.questions import Questions, TickBox
 from bot.live.state import Folds
 from bot.models import InstallationId, Thread, TurnKey, TurnState
 from bot.outbound import Outbound
-from bot.store import approvals, comments, sessions
+from bot.store import approvals, posts, sessions
 from bot.store.base import Store
-from bot.store.comments import LiveComment
+from bot.store.posts import LiveComment
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class LiveBoard:
 
     async def say_unsaid(self) -> None:
         """Say what a former process left unsaid, or what could not be said while the App was not let in."""
-        for comment in await comments.unsettled(self._store):
+        for comment in await posts.unsettled(self._store):
             await self._touch(comment.key, Weight.FINAL)
         for key in await approvals.unsettled_questions(self._store):
             await self._touch(key, Weight.PRESSING)
@@ -108,21 +108,21 @@ class LiveBoard:
 
     async def _make(self, key: TurnKey) -> LiveComment:
         async with self._posting[key]:
-            comment = await comments.get(self._store, key)
+            comment = await posts.get(self._store, key)
             if comment is None or comment.comment_id is None:
                 page = await self._page.render(key)
                 posted = await self._outbound.comment(await self._thread(key), page.body, self._page.marker(key))
-                await comments.made(self._store, key, posted.id)
-                comment = await comments.get(self._store, key)
+                await posts.made(self._store, key, posted.id)
+                comment = await posts.get(self._store, key)
                 if comment is not None and posted.as_given:  # not where it was found with the text of an earlier moment
-                    await comments.shown(self._store, comment, _digest(page.body), page.still, final=False)
-                    comment = await comments.get(self._store, key)
+                    await posts.shown(self._store, comment, _digest(page.body), page.still, final=False)
+                    comment = await posts.get(self._store, key)
         assert comment is not None
         return comment
 
     async def _react(self, key: TurnKey) -> None:
         """Show that the request was seen; a deleted one gets no reaction."""
-        comment = await comments.get(self._store, key)
+        comment = await posts.get(self._store, key)
         if comment is None or not comment.reacted:
             turn = await sessions.turn(self._store, key)
             thread, on_diff = await self._thread(key), turn.part(Places).spot is not None
@@ -130,7 +130,7 @@ class LiveBoard:
                 await self._outbound.react(thread, turn.source_comment, "eyes", on_review_comment=on_diff)
             except GitHubRefused as refused:
                 log.info("no reaction", extra={"turn": key.workflow_id, "error": str(refused)})
-            await comments.reacted(self._store, key)
+            await posts.reacted(self._store, key)
 
     async def _touch(self, key: TurnKey, weight: Weight) -> None:
         while True:
@@ -159,7 +159,7 @@ class LiveBoard:
             turn = await sessions.turn(self._store, key)
             home = (await sessions.session(self._store, key.session)).thread
             here = Thread(home.repo, home.installation, turn.number, home.is_pull)
-            comment = await comments.get(self._store, key)
+            comment = await posts.get(self._store, key)
             self._threads[key] = (comment.moved_to if comment else None) or here
         return self._threads[key]
 
@@ -207,7 +207,7 @@ class LiveBoard:
             _put_back_final(due, key, entry)
 
     async def _edit(self, due: DueList, key: TurnKey, entry: Due, *, crowded: bool) -> None:
-        comment = await comments.get(self._store, key)
+        comment = await posts.get(self._store, key)
         if comment is None or comment.final:
             return
         if comment.comment_id is None:
@@ -220,7 +220,7 @@ class LiveBoard:
             await self._quotas.spend((await self._thread(key)).installation)
             due.began()
             await self._put(key, comment.comment_id, page.body)
-        await comments.shown(self._store, comment, _digest(page.body), page.still, final=page.final)
+        await posts.shown(self._store, comment, _digest(page.body), page.still, final=page.final)
         self._note(due, key, page)
 
     def _is_worth_an_edit(self, key: TurnKey, page: Rendered, comment: LiveComment, *, crowded: bool) -> bool:
@@ -245,7 +245,7 @@ class LiveBoard:
         try:
             await self._outbound.edit_comment(thread, comment_id, body)
         except NotFound:
-            if not await comments.lost(self._store, key):
+            if not await posts.lost(self._store, key):
                 return
             log.info("live comment was deleted; it is made again, once", extra={"turn": key.workflow_id})
             await self._make_again(key, thread, body)
@@ -256,8 +256,8 @@ class LiveBoard:
         except GitHubRefused as refused:  # the whole thread is gone, or locked
             log.info("there is no place for a live comment", extra={"turn": key.workflow_id, "error": str(refused)})
             return
-        await comments.made(self._store, key, made.id)
-        comment = await comments.get(self._store, key)
+        await posts.made(self._store, key, made.id)
+        comment = await posts.get(self._store, key)
         if comment is not None and comment.moved_to is not None:  # it came along, and shows what it showed before
             await self._outbound.edit_comment(thread, made.id, body)
 

@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass, replace
 from enum import IntEnum, StrEnum
 
 from bot.models import InstallationId, TurnKey
-from bot.store import comments
+from bot.store import posts
 from bot.store.base import Store
-from bot.store.comments import StoredEditQuota as Bucket
+from bot.store.posts import StoredEditQuota as Bucket
 
 
 class EditPace(StrEnum):
@@ -170,7 +170,7 @@ class EditQuotas:
     async def _settled(self, installation: InstallationId) -> EditQuota:
         """Take off what was noted, once: a full bucket must not lose it at every look."""
         noted, now = self._noted[installation], self._clock()
-        stored = await comments.edit_quota(self._store, installation)
+        stored = await posts.edit_quota(self._store, installation)
         quota = EditQuota(**asdict(stored) | {"pace": EditPace(stored.pace)}) if stored else EditQuota.full(now)
         if noted:
             quota = quota.spent(now, noted)
@@ -179,7 +179,7 @@ class EditQuotas:
         return quota
 
     async def _save(self, installation: InstallationId, quota: EditQuota) -> None:
-        await comments.save_edit_quota(self._store, installation, Bucket(**asdict(quota)))
+        await posts.save_edit_quota(self._store, installation, Bucket(**asdict(quota)))
 
 
 class Weight(IntEnum):

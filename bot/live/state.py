@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from bot.loops import in_portions
 from bot.models import TurnKey
-from bot.store import transcript
+from bot.store import conversation
 from bot.store.base import Store
 from sandbox.agents.base import Agent, Decoder
 from sandbox.agents.events import (
@@ -184,9 +184,9 @@ class Folds:
     async def of(self, key: TurnKey) -> LiveState:
         fold = self._folds.setdefault(key, _Fold(self._agent.decoder()))
         async with fold.lock:
-            while rows := await transcript.events_of_turn(self._store, key, fold.seq, PAGE):
+            while rows := await conversation.events_of_turn(self._store, key, fold.seq, PAGE):
                 async for row in in_portions(rows):
-                    if row.kind == transcript.STREAM:
+                    if row.kind == conversation.STREAM:
                         for event in fold.decoder.feed(row.line):
                             fold.state.apply(event, row.at)
                     else:

@@ -15,8 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bot.git.pack import Had, RepositoryPack
-from bot.git.quarantine import Quarantine
+from bot.git.quarantine import Had, Quarantine, RepositoryPack
 from bot.models import SessionId
 from bot.proposal import verification
 from bot.proposal.verification import CheckedCommand, CheckPlace

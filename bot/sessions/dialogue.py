@@ -23,9 +23,9 @@ from bot.sessions import reading
 from bot.sessions.reading import briefing
 from bot.sessions.rights import allowed_subagents
 from bot.sessions.services import Services
-from bot.store import approvals, messages, posted_findings, sessions
+from bot.store import approvals, conversation, posts, sessions
 from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalRequest, ApprovalState, Scope
-from bot.store.messages import StoredMessage
+from bot.store.conversation import StoredMessage
 from bot.store.sessions import Turn
 from bot.text import blocks, markup
 from bot.text.markup import shown
@@ -72,7 +72,7 @@ async def answer_in_diff(services: Services, turn: Turn) -> None:
         ):
             settled.append(spot.comment_id)
     await resolve_discussions(services, thread, settled)
-    await posted_findings.resolve_answered(services.store, thread.repo.id, settled)
+    await posts.resolve_answered(services.store, thread.repo.id, settled)
 
 
 async def resolve_discussions(services: Services, thread: Thread, comment_ids: Collection[int]) -> None:
@@ -90,7 +90,9 @@ async def resolve_discussions(services: Services, thread: Thread, comment_ids: C
 
 async def asked_at(services: Services, turn: Turn) -> list[Spot]:
     """List the places where the turn began, then those where people wrote to the agent while it worked."""
-    return material.distinct_places([*turn.part(Places).asked, *await messages.places_heard(services.store, turn.key)])
+    return material.distinct_places(
+        [*turn.part(Places).asked, *await conversation.places_heard(services.store, turn.key)]
+    )
 
 
 def _words(turn: Turn, answer: DiscussionAnswer | None, *, alone: bool) -> str:
@@ -262,9 +264,9 @@ async def unanswered_question(services: Services, turn: Turn) -> str | None:
 async def deliver_messages(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
     """Deliver beside the run, until the agent takes no more."""
     while True:
-        for message in await messages.waiting(services.store, turn.key):
+        for message in await conversation.waiting(services.store, turn.key):
             if not await _is_allowed(services, turn, message):
-                await messages.refuse(services.store, message)
+                await conversation.refuse(services.store, message)
                 services.board.touch(turn.key)
             elif not await _give(services, turn, message, environment):
                 return
@@ -293,17 +295,17 @@ async def _give(services: Services, turn: Turn, message: StoredMessage, environm
         on_diff = spot is not None
         with contextlib.suppress(GitHubRefused):  # gone or locked: the agent has it all the same
             await services.outbound.react(new.thread, new.source_comment, "rocket", on_review_comment=on_diff)
-    await messages.delivered(services.store, message)
+    await conversation.delivered(services.store, message)
     services.board.touch(turn.key)
     return True
 
 
 async def pass_on_messages(services: Services, turn: Turn) -> None:
     """Turn messages that the agent never got into the next turn, unless somebody stopped this one."""
-    for message in await messages.waiting(services.store, turn.key):
+    for message in await conversation.waiting(services.store, turn.key):
         if turn.stop_requested:
-            await messages.drop(services.store, message)
+            await conversation.drop(services.store, message)
         elif not await _is_allowed(services, turn, message):
-            await messages.refuse(services.store, message)
-        elif key := await messages.move(services.store, message):
+            await conversation.refuse(services.store, message)
+        elif key := await conversation.move(services.store, message):
             services.board.touch(key)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from bot.models import SessionId, TurnKey
-from bot.store import audit, comments, sessions
+from bot.store import audit, posts, sessions
 from bot.store.base import Store
 from bot.store.records import NewTurn, OfTurn
 from bot.store.rows import Database, many, one, run, statement
@@ -190,7 +190,7 @@ def _replace(db: Database, question: ApprovalRequest) -> None:
     open_ = "session_id = :session AND kind = :kind AND state = 'open'"
     which = {"session": question.key.session, "kind": question.kind}
     for row in many(db, statement("SELECT turn FROM approvals WHERE {open_}", open_=open_), **which):
-        comments.outdate(db, TurnKey(question.key.session, row["turn"]))
+        posts.outdate(db, TurnKey(question.key.session, row["turn"]))
     run(db, statement("UPDATE approvals SET state = 'expired' WHERE {open_}", open_=open_), **which)
 
 

@@ -14,7 +14,7 @@ from bot.commands.options import NO_OPTIONS
 from bot.errors import StoreError
 from bot.kinds.parts import Places, TurnPart, with_parts
 from bot.models import Outcome, SessionId, Step, Thread, TurnKey, TurnState
-from bot.store import ci, comments, deliveries, repos, spend, transcript
+from bot.store import ci, conversation, deliveries, posts, repos, spend
 from bot.store.base import Store
 from bot.store.records import NewTurn, Session, SessionSummary, Turn, stored
 from bot.store.rows import Database, Row, column, many, one, run, settings, statement
@@ -101,7 +101,7 @@ async def advance(store: Store, key: TurnKey, step: Step, found: StepFindings = 
             set_session(db, key.session, found.session)
         if found.note:
             line = msgspec.json.encode({"type": "forgehand", "note": found.note}).decode()
-            transcript.note_event(db, key, "note", line, at)
+            conversation.note_event(db, key, "note", line, at)
         return True
 
     return await store.write(work)
@@ -266,7 +266,7 @@ async def begin_turn(store: Store, new: NewTurn, *, outdates: TurnKey | None = N
     def work(db: Database) -> TurnKey | None:
         key = put_turn(db, new, at)
         if key is not None and outdates is not None:
-            comments.outdate(db, outdates)
+            posts.outdate(db, outdates)
         return key
 
     return await store.write(work)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.errors import SettingsError, UserError
-from bot.git import pack
+from bot.git import quarantine
 from bot.git.errors import MirrorLost
 from bot.sessions.money.budget import Prices
 from bot.store.base import Store
@@ -104,7 +104,9 @@ async def _sockets(
 async def _bring_in(environment: ExecutionEnvironment, job: WorkbenchJob, snapshot: FolderSnapshot) -> None:
     target = snapshot.mirror.with_name("in.pack")
     try:
-        packed = await pack.write(snapshot.mirror, snapshot.base, target, pack.Extent(50, MOST_PACKED_BYTES))
+        packed = await quarantine.write_pack(
+            snapshot.mirror, snapshot.base, target, quarantine.Extent(50, MOST_PACKED_BYTES)
+        )
     except MirrorLost:
         raise UserError(words.incomplete_repository(snapshot.folder.path)) from None
     await environment.prepare(packed.path, packed.sha, packed.shallow, job.branch)

@@ -13,8 +13,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from bot.git import pack
-from bot.git.pack import Extent, Had, RepositoryPack
+from bot.git import quarantine
+from bot.git.quarantine import Extent, Had, RepositoryPack
 from sandbox.agents.claude import Claude
 from sandbox.e2b.provider import E2BProvider
 from sandbox.execution import ExecutionEnvironment
@@ -31,9 +31,11 @@ async def main() -> None:
     with short_folder() as root:
         mirror = root / "repo"
         before, after = await asyncio.to_thread(make, mirror)
-        base = await pack.write(mirror / ".git", before, root / "base.pack", EXTENT)
-        whole = await pack.write(mirror / ".git", after, root / "whole.pack", EXTENT)
-        since = await pack.write(mirror / ".git", after, root / "since.pack", Extent(50, 1 << 30, Had(before, ())))
+        base = await quarantine.write_pack(mirror / ".git", before, root / "base.pack", EXTENT)
+        whole = await quarantine.write_pack(mirror / ".git", after, root / "whole.pack", EXTENT)
+        since = await quarantine.write_pack(
+            mirror / ".git", after, root / "since.pack", Extent(50, 1 << 30, Had(before, ()))
+        )
         async with e2b_maker(root, small_agent(root)) as maker:
             provider = maker()
             snapshot = await snapshot_of(provider, base)

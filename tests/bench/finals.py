@@ -27,9 +27,9 @@ from bot.sessions.admission import QueuePlaces
 from bot.settings import GitHubSettings, Limits, Secret
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.threads import Issue
-from bot.store import comments, sessions, transcript
+from bot.store import conversation, posts, sessions
 from bot.store.base import Store
-from bot.store.comments import StoredEditQuota as Bucket
+from bot.store.posts import StoredEditQuota as Bucket
 from bot.store.records import NewTurn
 from sandbox.agents.claude import Claude
 from tests.bench.scheduler import share
@@ -100,7 +100,7 @@ async def _begin(found: Rig, issue: Issue) -> None:
 async def _full(found: Rig, pace: EditPace) -> None:
     """The sessions were begun long ago: what they took of the allowance has come back."""
     saved = Bucket(**asdict(EditQuota.full(time.time(), pace)))
-    await comments.save_edit_quota(found.store, found.thread.installation, saved)
+    await posts.save_edit_quota(found.store, found.thread.installation, saved)
 
 
 async def measure(found: Rig, pace: EditPace) -> list[float]:
@@ -118,8 +118,8 @@ async def _news(found: Rig, key: TurnKey) -> None:
     for count in range(10_000):
         said = {"type": "text", "text": f"Word {count}."}
         line = json.dumps({"type": "assistant", "message": {"role": "assistant", "content": [said]}})
-        await transcript.append_events(
-            found.store, key, [(transcript.STREAM, line)], expected_offset=count * 100, new_offset=(count + 1) * 100
+        await conversation.append_events(
+            found.store, key, [(conversation.STREAM, line)], expected_offset=count * 100, new_offset=(count + 1) * 100
         )
         found.board.touch(key)
         await asyncio.sleep(NEWS_SECONDS)

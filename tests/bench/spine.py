@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 
 from bot.simulation.anthropic import SimulatedAnthropic
-from bot.store import sessions, transcript
+from bot.store import conversation, sessions
 from bot.store.base import Store
 from tests.crash.process import Service
 from tests.world import World
@@ -72,7 +72,7 @@ async def latency(world: World) -> None:
     late = []
     for row in await sessions.listing(store):
         for turn in await sessions.turns_of(store, row.id):
-            for event in await transcript.events_of_turn(store, turn.key, 0, 10_000):
+            for event in await conversation.events_of_turn(store, turn.key, 0, 10_000):
                 stamp = json.loads(event.line).get("timestamp")
                 if stamp:
                     late.append(event.at - datetime.fromisoformat(stamp).timestamp())

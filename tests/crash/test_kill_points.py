@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bot.simulation.anthropic import Call, Say, Script
-from bot.store import environments, sessions, transcript
+from bot.store import conversation, environments, sessions
 from bot.store.base import Store
 from bot.store.environments import EnvironmentUse
 from sandbox.local import folders
@@ -126,7 +126,7 @@ async def whole(world: World, turns: int = 1) -> None:
         found = await sessions.turns_of(store, row.id)
         assert len(found) == turns
         for turn in found:
-            lines = [one.line for one in await transcript.events_of_turn(store, turn.key, 0, 10_000)]
+            lines = [one.line for one in await conversation.events_of_turn(store, turn.key, 0, 10_000)]
             assert len(lines) == len(set(lines)), "a line was stored twice"
             assert sum('"type":"result"' in line for line in lines) == 1
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.sessions import declared_checks
-from bot.store import sessions, transcript
+from bot.store import conversation, sessions
 from bot.store.base import Store
 from tests.crash import points
 from tests.crash.test_kill_points import no_strays
@@ -36,7 +36,7 @@ async def mended(world: World) -> None:
     try:
         [row] = await sessions.listing(store)
         [turn] = await sessions.turns_of(store, row.id)
-        lines = [one.line for one in await transcript.events_of_turn(store, turn.key, 0, 10_000)]
+        lines = [one.line for one in await conversation.events_of_turn(store, turn.key, 0, 10_000)]
     finally:
         await store.close()
     assert [(one["exit_code"], one["where"], one["sha"]) for one in turn.verified or ()] == [

@@ -15,7 +15,7 @@ from bot.sessions.publish.rescue import EVERY_SECONDS
 from bot.sessions.setbacks import MOST_RESUMPTIONS
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, SimulatedAnthropic, Wait
 from bot.simulation.github import Fault as GitHubFault
-from bot.store import sessions, transcript
+from bot.store import conversation, sessions
 from bot.store.base import Store
 from bot.words import endings
 from tests.e2b_stand_in import E2BStandIn
@@ -226,7 +226,7 @@ async def notes(world: World) -> list[str]:
     store = await Store.open_reader(world.database)
     try:
         [session] = await sessions.listing(store)
-        rows = await transcript.events_of_session(store, session.id, 0, 10_000)
+        rows = await conversation.events_of_session(store, session.id, 0, 10_000)
         return [json.loads(row.line)["note"] for row in rows if row.kind == "note"]
     finally:
         await store.close()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.git import pack
+from bot.git import quarantine
 from bot.models import SessionId
 from bot.settings import ModelSettings, Secret
 from bot.workbench import folder as folders
@@ -61,7 +61,7 @@ async def executed(
     scratch.mkdir()
     found = await folders.look(folder)
     taken = await snapshot.take(found, scratch / "mirror.git", int(time.time()))
-    packed = await pack.write(taken.mirror, taken.base, scratch / "in.pack", pack.Extent(50, 1 << 30))
+    packed = await quarantine.write_pack(taken.mirror, taken.base, scratch / "in.pack", quarantine.Extent(50, 1 << 30))
     box = _box(scratch / "box", packed, found.ignored)
     bundle = _bundle(box, taken.base, scratch / "work.bundle")
     meanwhile()
@@ -72,7 +72,7 @@ async def executed(
     return Taken(found, taken, box, landed)
 
 
-def _box(box: Path, packed: pack.RepositoryPack, ignored: bytes) -> Path:
+def _box(box: Path, packed: quarantine.RepositoryPack, ignored: bytes) -> Path:
     git(box.parent, "init", "-q", "-b", "work", str(box))
     git(box, "index-pack", "--stdin", stdin=packed.path.read_bytes())
     (box / ".git" / "shallow").write_text("".join(f"{sha}\n" for sha in packed.shallow))

@@ -14,7 +14,7 @@ import pytest
 
 from bot.models import SessionId, TurnKey
 from bot.simulation.anthropic import Call, Say, Script, Wait
-from bot.store import transcript
+from bot.store import conversation
 from bot.store.base import Store
 from tests.world import World
 from tests.world.visitor import hear, visitor
@@ -253,7 +253,7 @@ async def test_of_many_long_entries_a_page_has_the_newest_and_a_stream_tells_the
         message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [block]}
         line = json.dumps({"type": "assistant", "message": message, "session_id": "s"})
         for _ in range(400):
-            await store.write(lambda db: transcript.note_event(db, key, transcript.STREAM, line, 0.0))
+            await store.write(lambda db: conversation.note_event(db, key, conversation.STREAM, line, 0.0))
         await store.close()
         async with visitor(world, service.url, "alice") as alice, asyncio.timeout(60):
             page = await alice.get(f"/sessions/{key.session}")

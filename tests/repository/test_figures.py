@@ -7,8 +7,8 @@ import pytest
 from tests import figures
 from tests.figures import Module
 
-MOST_TINY = 444
-MOST_NOQAS = 52
+MOST_TINY = 200
+MOST_NOQAS = 45
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import pytest
 from tests import language
 from tests.language import Text
 
-FRAGMENTS = 0.42
-"""To be lowered to 0.05 as the docstrings are rewritten; never to be raised."""
+FRAGMENTS = 0.03
+"""Never to be raised."""
 
 
 def marks(words: str, *, docstring: bool = False) -> set[str]:

@@ -11,7 +11,7 @@ import pytest
 from bot.errors import StoreError
 from bot.kinds.parts import AgentReading
 from bot.models import DeliveryId, InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnKey, TurnState
-from bot.store import comments, deliveries, lists, repos, sessions, transcript
+from bot.store import conversation, deliveries, lists, posts, repos, sessions
 from bot.store.base import Address, Store
 from bot.store.deliveries import Added, Conflict, DeliveryState, Duplicate, NewDelivery
 from bot.store.repos import InstallationRow, InstallationState
@@ -56,17 +56,17 @@ async def begun(store: Store, source: str, thread: Thread = ISSUE, **more: objec
 async def test_the_turn_that_outdates_a_comment_has_it_written_again_whatever_happens_next(store: Store) -> None:
     first = await begun(store, "comment:1")
     await sessions.finish(store, first, Outcome.NO_CHANGE)
-    comment = await comments.get(store, first)
+    comment = await posts.get(store, first)
     assert comment is not None
-    await comments.shown(store, comment, "sha", "still", final=True)
-    assert not await comments.unsettled(store)
+    await posts.shown(store, comment, "sha", "still", final=True)
+    assert not await posts.unsettled(store)
     assert await sessions.begin_turn(store, asked("comment:2"), outdates=first)
-    assert [one.key for one in await comments.unsettled(store)] == [first]
-    comment = await comments.get(store, first)
+    assert [one.key for one in await posts.unsettled(store)] == [first]
+    comment = await posts.get(store, first)
     assert comment is not None
-    await comments.shown(store, comment, "sha", "still", final=True)
+    await posts.shown(store, comment, "sha", "still", final=True)
     assert await sessions.begin_turn(store, asked("comment:2"), outdates=first) is None
-    assert not await comments.unsettled(store), "the same text again changes nothing"
+    assert not await posts.unsettled(store), "the same text again changes nothing"
 
 
 # Deliveries
@@ -183,7 +183,7 @@ async def test_a_request_becomes_a_queued_turn_with_its_comment(store: Store) ->
     assert (turn.thread_id, turn.repo_id, turn.installation_id, turn.number, turn.base) == ("7#5", 7, 1, 5, "dev")
     session = await sessions.session(store, key.session)
     assert session.thread == ISSUE
-    comment = await comments.get(store, key)
+    comment = await posts.get(store, key)
     assert comment is not None
     assert comment.comment_id is None
     delivery = await deliveries.get(store, "g")
@@ -310,18 +310,18 @@ async def test_the_list_shows_the_last_turn_and_the_whole_cost(store: Store) -> 
 async def test_lines_are_stored_once_and_numbered_over_the_session(store: Store) -> None:
     first = await begun(store, "comment:1")
     lines = [("assistant", "{}"), ("tool", "x\x00\ud800")]
-    assert await transcript.append_events(store, first, lines, expected_offset=0, new_offset=10, skipped=1)
-    assert not await transcript.append_events(store, first, lines, expected_offset=0, new_offset=10)
-    assert await transcript.append_events(store, first, [], expected_offset=10, new_offset=12)
+    assert await conversation.append_events(store, first, lines, expected_offset=0, new_offset=10, skipped=1)
+    assert not await conversation.append_events(store, first, lines, expected_offset=0, new_offset=10)
+    assert await conversation.append_events(store, first, [], expected_offset=10, new_offset=12)
     second = await begun(store, "comment:2")
-    assert await transcript.append_events(store, second, [("result", "{}")], expected_offset=0, new_offset=5)
-    assert [(event.seq, event.kind, event.line) for event in await transcript.events_of_turn(store, first)] == [
+    assert await conversation.append_events(store, second, [("result", "{}")], expected_offset=0, new_offset=5)
+    assert [(event.seq, event.kind, event.line) for event in await conversation.events_of_turn(store, first)] == [
         (1, "assistant", "{}"),
         (2, "tool", "x?"),
     ]
-    assert [event.seq for event in await transcript.events_of_turn(store, second)] == [3]
-    assert [event.turn for event in await transcript.events_of_session(store, first.session, after_seq=1)] == [1, 2]
-    assert [event.seq for event in await transcript.events_of_session(store, first.session, limit=1)] == [1]
+    assert [event.seq for event in await conversation.events_of_turn(store, second)] == [3]
+    assert [event.turn for event in await conversation.events_of_session(store, first.session, after_seq=1)] == [1, 2]
+    assert [event.seq for event in await conversation.events_of_session(store, first.session, limit=1)] == [1]
     turn = await sessions.turn(store, first)
     assert (turn.stream_offset, turn.stream_skipped) == (12, 1)
     assert turn.pulse_at is not None
@@ -331,51 +331,51 @@ async def test_lines_are_stored_once_and_numbered_over_the_session(store: Store)
 async def test_two_writers_at_one_offset_are_one(store: Store) -> None:
     key = await begun(store, "comment:1")
     done = await asyncio.gather(
-        *(transcript.append_events(store, key, [("a", str(n))], expected_offset=0, new_offset=7) for n in range(10))
+        *(conversation.append_events(store, key, [("a", str(n))], expected_offset=0, new_offset=7) for n in range(10))
     )
     assert done.count(True) == 1
-    assert len(await transcript.events_of_turn(store, key)) == 1
+    assert len(await conversation.events_of_turn(store, key)) == 1
 
 
 # Comments
 
 
-async def live(store: Store, key: TurnKey) -> comments.LiveComment:
-    found = await comments.get(store, key)
+async def live(store: Store, key: TurnKey) -> posts.LiveComment:
+    found = await posts.get(store, key)
     assert found is not None
     return found
 
 
 async def test_what_somebody_changed_while_we_wrote_is_not_taken_for_ours(store: Store) -> None:
     key = await begun(store, "comment:1")
-    await comments.made(store, key, 77)
+    await posts.made(store, key, 77)
     before = await live(store, key)
-    await comments.spoilt(store, key, by_bot=False)
-    await comments.shown(store, before, "sha-1", "still", final=True)
+    await posts.spoilt(store, key, by_bot=False)
+    await posts.shown(store, before, "sha-1", "still", final=True)
     after = await live(store, key)
     assert (after.body_sha256, after.still_sha256, after.final) == (None, None, False)
-    await comments.shown(store, after, "sha-1", "still", final=True)
+    await posts.shown(store, after, "sha-1", "still", final=True)
     assert (await live(store, key)).final
 
 
 async def test_the_life_of_a_comment(store: Store) -> None:
     key = await begun(store, "comment:1")
-    await comments.made(store, key, 77)
-    await comments.shown(store, await live(store, key), "sha-1", "still", final=False)
-    await comments.reacted(store, key)
-    found = await comments.by_comment(store, 77)
+    await posts.made(store, key, 77)
+    await posts.shown(store, await live(store, key), "sha-1", "still", final=False)
+    await posts.reacted(store, key)
+    found = await posts.by_comment(store, 77)
     assert found is not None
     assert (found.key, found.body_sha256, found.edits, found.final, found.reacted) == (key, "sha-1", 1, False, True)
-    assert await comments.unsettled(store) == []
+    assert await posts.unsettled(store) == []
     await sessions.finish(store, key, Outcome.ANSWERED)
-    assert [comment.key for comment in await comments.unsettled(store)] == [key]
-    assert await comments.lost(store, key)
-    assert not await comments.lost(store, key)
-    await comments.made(store, key, 78)
-    await comments.shown(store, await live(store, key), "sha-2", "still", final=True)
-    await comments.shown(store, await live(store, key), "sha-3", "still", final=False)
-    found = await comments.get(store, key)
+    assert [comment.key for comment in await posts.unsettled(store)] == [key]
+    assert await posts.lost(store, key)
+    assert not await posts.lost(store, key)
+    await posts.made(store, key, 78)
+    await posts.shown(store, await live(store, key), "sha-2", "still", final=True)
+    await posts.shown(store, await live(store, key), "sha-3", "still", final=False)
+    found = await posts.get(store, key)
     assert found is not None
     assert (found.comment_id, found.final, found.remade) == (78, True, True)
-    assert await comments.unsettled(store) == []
-    assert await comments.by_comment(store, 77) is None
+    assert await posts.unsettled(store) == []
+    assert await posts.by_comment(store, 77) is None

@@ -8,7 +8,7 @@ import pytest
 
 from bot.errors import StoreError
 from bot.models import DeliveryId, InstallationId, Outcome, Repo, RepoId, Thread
-from bot.store import deliveries, operations, sessions, transcript
+from bot.store import conversation, deliveries, operations, sessions
 from bot.store.base import Store
 from bot.store.deliveries import DeliveryState, NewDelivery
 from bot.store.rows import run
@@ -55,7 +55,7 @@ async def test_pruning_keeps_what_waits_what_is_young_and_what_dedupes(tmp_path:
     new = NewTurn(THREAD, "run", "fix", "alice", 1, "comment:1", "model", 5.0, 60.0)
     key = await sessions.begin_turn(store, new)
     assert key is not None
-    await transcript.append_events(store, key, [("a", "{}")] * 3000, expected_offset=0, new_offset=1)
+    await conversation.append_events(store, key, [("a", "{}")] * 3000, expected_offset=0, new_offset=1)
     await sessions.finish(store, key, Outcome.ANSWERED)
     now[0] = 7 * DAY
     assert sum((await operations.prune(store, days=1)).values()) == 0

@@ -12,7 +12,7 @@ import pytest
 from bot.models import SessionId, TurnKey
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
 from bot.simulation.github.threads import Comment, Issue
-from bot.store import sessions, transcript
+from bot.store import conversation, sessions
 from bot.store.base import Store
 from tests.crash.process import Service
 from tests.reading.test_reading import png
@@ -260,7 +260,7 @@ async def test_the_delivery_is_a_row_among_the_events(world: World) -> None:
         await world.outcome()
     store = await Store.open_reader(world.database)
     key = TurnKey(SessionId(str(world.states()[0]["session"])), 1)
-    rows = [row for row in await transcript.events_of_turn(store, key) if row.kind == "message"]
+    rows = [row for row in await conversation.events_of_turn(store, key) if row.kind == "message"]
     await store.close()
     assert len(rows) == 1 and "mind the tests" in rows[0].line
 

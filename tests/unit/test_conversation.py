@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from bot.models import SessionId
-from bot.store.transcript import StoredEvent
+from bot.store.conversation import StoredEvent
 from bot.web.pages import conversation
 from bot.web.pages.conversation import Conversation
 from sandbox.agents.claude import ClaudeDecoder

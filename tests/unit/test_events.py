@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bot import events
 from bot.events.accounts import InstallationChanged, InstalledRepo
 from bot.events.ignored import Ignored
-from bot.events.remarks import (
+from bot.events.threads import (
     CommentCreated,
     CommentDeleted,
     CommentEdited,
@@ -25,8 +25,8 @@ from bot.events.remarks import (
     ReviewCommentCreated,
     ReviewSubmitted,
     ReviewWanted,
+    ThreadChanged,
 )
-from bot.events.threads import ThreadChanged
 from bot.models import DeliveryId, InstallationId, Person, Repo, RepoId, Spot, Thread
 
 GUID = DeliveryId("72d3162e-cc78-11e3-81ab-4c9367dc0958")

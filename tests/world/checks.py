@@ -12,7 +12,7 @@ from bot.proposal import verification
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from bot.simulation.github.state import CheckRun
 from bot.simulation.github.threads import Issue, Pull
-from bot.store import environments, sessions, transcript
+from bot.store import conversation, environments, sessions
 from bot.store.base import Store
 from bot.store.records import Turn
 from bot.store.rows import many
@@ -139,7 +139,7 @@ class Asked:
 
     async def notes(self) -> list[str]:
         key = (await self.turn()).key
-        rows = await self.here.read(lambda store: transcript.events_of_turn(store, key, 0, 10_000))
+        rows = await self.here.read(lambda store: conversation.events_of_turn(store, key, 0, 10_000))
         return [json.loads(row.line)["note"] for row in rows if row.kind == "note"]
 
     async def shown(self) -> CheckRun:

@@ -8,7 +8,7 @@ from bot.agent.prompt import carry_out, go_on_with
 from bot.commands import FREE_TEXT, CommandText, before_tail, trimmed
 from bot.commands.options import NO_OPTIONS
 from bot.errors import CommandError
-from bot.events.remarks import Remark
+from bot.events.threads import Remark
 from bot.handlers import answers, turns
 from bot.handlers.answers import Word
 from bot.handlers.desk import Desk, Feature, Handled, acted

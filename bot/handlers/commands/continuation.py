@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bot.commands import FREE_TEXT, Command, CommandText, trimmed
 from bot.commands.options import NO_OPTIONS, dollars, take
 from bot.errors import CommandError
-from bot.events.remarks import Remark
+from bot.events.threads import Remark
 from bot.funds import FundsState
 from bot.handlers import turns
 from bot.handlers.desk import Desk, Feature, Handled

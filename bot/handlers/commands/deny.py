@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.commands import FREE_TEXT, CommandText, before_tail, trimmed
 from bot.commands.options import NO_OPTIONS
-from bot.events.remarks import Remark
+from bot.events.threads import Remark
 from bot.handlers import answers, turns
 from bot.handlers.answers import Word
 from bot.handlers.desk import Desk, Feature, Handled, acted

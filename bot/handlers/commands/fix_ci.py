@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bot.commands import FREE_TEXT, Command
 from bot.commands.options import NO_OPTIONS
-from bot.events.remarks import Remark
+from bot.events.threads import Remark
 from bot.handlers import turns
 from bot.handlers.desk import Desk, Feature, Handled, acted, refused
 from bot.handlers.turns import Wish

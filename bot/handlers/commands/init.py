@@ -7,7 +7,7 @@ from pathlib import Path
 from bot import repo_config
 from bot.commands import Command
 from bot.errors import GitHubRefused
-from bot.events.remarks import Remark
+from bot.events.threads import Remark
 from bot.git.commits import Author
 from bot.git.errors import GitFailed, PushRaced, PushRefused
 from bot.github.types import TokenPurpose

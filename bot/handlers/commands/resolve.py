@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from bot.commands import Command, CommandText
-from bot.events.remarks import Remark
+from bot.events.threads import Remark
 from bot.handlers import turns
 from bot.handlers.desk import Desk, Feature, Handled
 from bot.words import replies

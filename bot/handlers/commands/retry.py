@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.commands import Command, options
-from bot.events.remarks import Remark
+from bot.events.threads import Remark
 from bot.handlers import turns
 from bot.handlers.desk import Desk, Feature, Handled
 from bot.handlers.turns import Wish

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.commands import Command
-from bot.events.remarks import Remark
+from bot.events.threads import Remark
 from bot.handlers import turns
 from bot.handlers.desk import Desk, Feature, Handled, acted
 from bot.live.sections import duration, ordinal

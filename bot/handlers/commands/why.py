@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.commands import Command
-from bot.events.remarks import Remark
+from bot.events.threads import Remark
 from bot.handlers.desk import Desk, Feature, Handled, acted
 from bot.live.sections import duration
 from bot.outbound import neutralise

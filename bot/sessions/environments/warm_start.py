@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from bot import repo_config
 from bot.errors import BotError
 from bot.git.errors import MirrorLost
-from bot.git.pack import Had, RepositoryPack
+from bot.git.quarantine import Had, RepositoryPack
 from bot.loops import Loop
 from bot.models import PUSHED, Outcome, Thread
 from bot.sessions.services import Services

@@ -24,7 +24,7 @@ from bot.agent.material import (
     rule_names,
 )
 from bot.errors import GitHubRefused, NotFound
-from bot.events.remarks import standing
+from bot.events.threads import standing
 from bot.git.cache import Comparison
 from bot.github import reviews
 from bot.github.client import InstallationClient

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bot import repo_config
 from bot.errors import TransientError, UserError
-from bot.git.pack import Had, RepositoryPack
+from bot.git.quarantine import Had, RepositoryPack
 from bot.kinds.resolve import Merge
 from bot.models import Step
 from bot.sessions import agent_memory, environments, setbacks, starting_point

@@ -12,7 +12,7 @@ from bot.sessions.environments import warm_start
 from bot.sessions.moves import Move, To
 from bot.sessions.publish import rescue
 from bot.sessions.services import Services
-from bot.store import approvals, ci, comments, gateway, machines, sessions
+from bot.store import approvals, ci, gateway, machines, posts, sessions
 from bot.store.sessions import Turn
 
 
@@ -33,7 +33,7 @@ async def run(services: Services, turn: Turn) -> Move:
         await ci.show_turn(services.store, turn.key, turn.commit_sha)
         await _follow_checks(services, turn, turn.commit_sha)
     await sessions.finish(services.store, turn.key, turn.outcome or Outcome.FAILED, turn.detail)
-    for comment in await comments.unsettled(services.store, turn.key.session):  # also where a plan was replaced
+    for comment in await posts.unsettled(services.store, turn.key.session):  # also where a plan was replaced
         services.board.touch(comment.key, final=True)
     services.board.touch(turn.key, final=True)
     if stays:

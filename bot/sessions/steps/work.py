@@ -16,7 +16,7 @@ from bot.sessions.publish import rescue
 from bot.sessions.reading import briefing
 from bot.sessions.rights import allowed_subagents, rights_of
 from bot.sessions.services import Services
-from bot.store import gateway, sessions, transcript
+from bot.store import conversation, gateway, sessions
 from bot.store.sessions import Turn
 from bot.words import endings
 from sandbox.agents.base import AgentRun
@@ -136,13 +136,13 @@ async def _follow_and_watch(services: Services, turn: Turn, environment: Executi
 async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
     """Store the output; False if it is more than we store."""
     offset = turn.stream_offset
-    lines = await transcript.count_events(services.store, turn.key)
+    lines = await conversation.count_events(services.store, turn.key)
     redact = services.redactor.redact
     async for chunk in environment.follow(turn.key.n, offset):
         clean = await asyncio.to_thread(
-            lambda given: [(transcript.STREAM, redact(line)) for line in given], chunk.lines
+            lambda given: [(conversation.STREAM, redact(line)) for line in given], chunk.lines
         )
-        stored = await transcript.append_events(
+        stored = await conversation.append_events(
             services.store,
             turn.key,
             clean,

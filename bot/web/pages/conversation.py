@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bot.live.state import LiveState
-from bot.store.transcript import StoredEvent
+from bot.store.conversation import StoredEvent
 from sandbox.agents import events
 from sandbox.agents.base import Decoder, same_around
 

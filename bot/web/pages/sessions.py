@@ -17,7 +17,7 @@ from bot.handlers.desk import Desk
 from bot.kinds.parts import OnFork
 from bot.models import Person, SessionId
 from bot.sessions import declared_checks
-from bot.store import sessions, transcript
+from bot.store import conversation, sessions
 from bot.store.sessions import Session
 from bot.web.pages import downloads
 from bot.web.pages.access import Place
@@ -98,7 +98,7 @@ class SessionPages:
 
         async def lines() -> AsyncGenerator[bytes, None]:
             after = 0
-            while rows := await transcript.events_of_session(self._gate.store, session.id, after, LOG_PAGE):
+            while rows := await conversation.events_of_session(self._gate.store, session.id, after, LOG_PAGE):
                 after = rows[-1].seq
                 yield "".join(f"{row.line}\n" for row in rows).encode()
 

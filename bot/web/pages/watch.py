@@ -13,7 +13,7 @@ from bot.errors import BotError
 from bot.funds import BudgetTerms
 from bot.loops import LONG_TEXT, beside, in_portions
 from bot.models import SessionId, TurnState
-from bot.store import session_view, transcript
+from bot.store import conversation, session_view
 from bot.store.base import Store
 from bot.store.session_view import SessionView
 from bot.web.pages.conversation import Conversation, ConversationEntry
@@ -128,7 +128,7 @@ class Watched:
         talk = self.conversation
         while talk.seq < last:
             before = talk.seq
-            rows = await transcript.events_of_session(self._store, self.session, before, PAGE)
+            rows = await conversation.events_of_session(self._store, self.session, before, PAGE)
             async for row in in_portions(rows):
                 if row.seq <= last:
                     talk.feed(row)
