@@ -68,10 +68,14 @@ def scrubbed(text: str, closes: int | None = None) -> str:
 
 def untrusted(text: str) -> str:
     """Clean text that others wrote: in addition, no HTML at all, no references, no boxes to tick."""
-    # A drawn box: another spelling of the bracket would not do, since GitHub finds boxes in the rendered text.
-    text = any_html(TASK.sub(lambda box: box[1] + ("☑" if box[3] in "xX" else "☐"), text))
+    text = any_html(_with_drawn_boxes(text))
     text = _URL.sub(lambda url: _THREAD_URL.sub(lambda path: f"{path[1]}%{ord(path[2]):02X}", url[0]), text)
     return _REFERENCE.sub(lambda match: match[0] + SPLIT, scrubbed(text))
+
+
+def _with_drawn_boxes(text: str) -> str:
+    """Another spelling of the bracket would not do: GitHub finds boxes in the rendered text."""
+    return TASK.sub(lambda box: box[1] + ("☑" if box[3] in "xX" else "☐"), text)
 
 
 def scrub_plain_whole(text: str, closes: int | None = None) -> str:
@@ -128,6 +132,7 @@ _RICH = ("mermaid", "geojson", "topojson", "stl", "math")
 _INFO = re.compile(r"[A-Za-z0-9_+#.-]{1,30}\Z")
 _OPENING = re.compile(r"((?:[ \t>*+.)\d-]|\[\^[^\]\s]++\]:)*+)(`{3,}|~{3,})[^\n]*\Z")
 _FENCES_AND_QUOTES = re.compile(r"`{3,}|~{3,}|^(?:[ \t]*+[/>])++", re.MULTILINE)
+_FENCE = re.compile(r"```\w*\s*")
 _BEFORE = "x "
 Change = Callable[[str], str]
 
@@ -213,7 +218,9 @@ def _outside_code(text: str, change: Change, escape: Change) -> str:
 
 def _block(leaf: Leaf, inside: list[str], change: Change) -> list[str]:
     if leaf.form is BlockForm.FENCE:
-        return [_opening(leaf, inside[0], change), *inside[1:]]
+        opening = _opening(leaf, inside[0], change)
+        # GitHub counts the boxes of the source, and takes only such a line for the beginning of code.
+        return [opening, *(inside[1:] if _FENCE.fullmatch(opening) else map(_with_drawn_boxes, inside[1:]))]
     if leaf.form is BlockForm.CODE and leaf.within is not None:
         return inside
     if leaf.form is BlockForm.CODE:  # below a list, its indentation alone would make it words of the last item

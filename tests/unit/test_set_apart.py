@@ -14,6 +14,13 @@ from sandbox.agents.events import AgentSaid
 from tests.unit.test_live_comment import done, fold, view
 from tests.unit.test_neutralise import assert_inert, fragments, live
 
+CODE = (
+    "\n\n```\n- [ ] @bob",
+    "~~~\n- [x] a\n~~~",
+    "````\n- [ ] a\n````",
+    "- ```\n  - [ ] a\n  ```",
+    "```c++\n- [ ] a\n```",
+)
 ACTS = ("- [x] **Stop** · `/claude stop`", "@bob", "Fixes #1", "<details open>", "owner/repo#1", "![a](https://e.x/y)")
 INDENTS = ("\t", " \t", "  \t", "   \t", "    ", "> \t", "-\t\t", "1.\t\t", "10.\t```\n\t", "- ```\n\t", "a\n\n\t")
 
@@ -60,6 +67,13 @@ def test_words_within_a_line_open_nothing(text: str) -> None:
     assert not any(leaf.runs_on for leaf in scan(page))
     assert_inert(neutralise.whole(page))
     assert not tasks.lines(page)
+
+
+@pytest.mark.parametrize("text", CODE)
+def test_a_box_in_code_moves_no_click_to_another_line(text: str) -> None:
+    for out in (neutralise.quoted(text), neutralise.whole(neutralise.inert(text)), neutralise.whole(text)):
+        assert not tasks.lines(out)
+        assert not tasks.shown(out)
 
 
 @settings(max_examples=200, deadline=None)
