@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
@@ -13,6 +14,11 @@ Address = Path | Secret
 NAME = "FORGEHAND_DATABASE_URL"
 PASSWORD = "FORGEHAND_DATABASE_PASSWORD"  # noqa: S105 - the name of a setting
 _FORM = f"{NAME} must be like postgresql://user@host:5432/forgehand"
+
+
+def is_set(values: Mapping[str, str]) -> bool:
+    """Tell whether a server is named."""
+    return any(values.get(name, "").strip() for name in (NAME, f"{NAME}_FILE"))
 
 
 def in_folder(data_dir: Path) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
@@ -16,6 +16,7 @@ from bot.errors import StoreError
 from bot.settings.database import Address
 from bot.store.rows import Database, Row, many, one, run
 from bot.store.sqlite import backend as sqlite
+from bot.store.sqlite import schema
 from bot.store.sqlite.backend import SqliteBackend
 
 if TYPE_CHECKING:
@@ -126,6 +127,31 @@ def exists(where: Address) -> bool:
 def peek(where: Address, work: Callable[[Database], T]) -> T | None:
     """Run `work` on a database that nobody has opened yet; None if it cannot be read: `open` will say why. Blocking."""
     return sqlite.peek(where, work) if isinstance(where, Path) else _postgres().peek(where.reveal(), work)
+
+
+def tables() -> dict[str, tuple[str, ...]]:
+    """Return the tables that last, in an order in which their rows can be inserted, each with its primary key."""
+    return schema.tables()
+
+
+def snapshot(where: Address) -> AbstractContextManager[Database]:
+    """Read one state of a whole store, however long that takes."""
+    return sqlite.snapshot(where) if isinstance(where, Path) else _postgres().snapshot(where.reveal())
+
+
+def filling(where: Address) -> AbstractContextManager[Database]:
+    """Make a store in one transaction, which ends with the block; an error leaves nothing."""
+    return sqlite.filling(where) if isinstance(where, Path) else _postgres().filling(where.reveal())
+
+
+def unused(where: Address) -> AbstractContextManager[None]:
+    """Keep services out of a store; Occupied if one runs on it. For a file, the lock on its folder does this."""
+    return nullcontext() if isinstance(where, Path) else _postgres().unused(where.reveal())
+
+
+def retire(where: Address) -> None:
+    """Close a store whose rows have moved: whoever opens it learns that."""
+    return sqlite.retire(where) if isinstance(where, Path) else _postgres().retire(where.reveal())
 
 
 def _open(where: Address, *, migrate: bool) -> Backend:

@@ -36,3 +36,42 @@ async def test_from_a_comment_to_a_pull_request_and_on_after_a_restart(
         checked = await forgehand(world.environment, "doctor")
         assert "PostgreSQL's database" in checked.text
         assert "hunter2" not in before.text + listed.text + second.text + checked.text
+
+
+async def test_a_session_goes_on_after_its_store_was_moved_there_and_back(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    address = postgres.fresh().reveal()
+    there = {"FORGEHAND_DATABASE_URL": address}
+    async with World.running(tmp_path) as world:
+        async with world.bot():
+            world.say("/claude fix this")
+            assert await world.outcome() == "pull_request", world.replies()[0].body
+            refused = await forgehand(world.environment, "db", "migrate", "--to", address)
+        assert refused.code != 0
+        assert "already running" in refused.text
+        told = await forgehand(
+            world.environment, "db", "migrate", "--to", address.replace("postgres@", "postgres:word@")
+        )
+        assert told.code != 0
+        assert "FORGEHAND_DATABASE_PASSWORD" in told.text
+        moved = await forgehand(world.environment, "db", "migrate", "--to", address, "--json")
+        assert moved.json["turns"]["rows"] == 1, moved.text
+        forgotten = await forgehand(world.environment, "serve")
+        assert forgotten.code != 0
+        assert "moved to PostgreSQL" in forgotten.text
+        async with world.bot(**there):
+            world.say("/claude ask what did you change?")
+            assert await world.outcome(2) == "answered"
+            backup = await forgehand({**world.environment, **there}, "db", "backup", str(tmp_path / "backup.db"))
+        assert backup.code == 0, backup.text
+        back = await forgehand({**world.environment, **there}, "db", "migrate", "--to", "file")
+        assert back.code == 0, back.text
+        async with world.bot():
+            world.say("/claude ask and now?")
+            assert await world.outcome(3) == "answered"
+        elsewhere = {**world.environment, "FORGEHAND_DATABASE_URL": postgres.fresh().reveal()}
+        restored = await forgehand(elsewhere, "db", "restore", str(tmp_path / "backup.db"))
+        assert restored.code == 0, restored.text
+        listed = await forgehand(elsewhere, "sessions", "list", "--json")
+        assert [one["turns"] for one in listed.json] == [2]

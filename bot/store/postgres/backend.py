@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 import psycopg
 
 from bot.errors import StoreError
+from bot.settings import Secret
 from bot.store.data_directory import Occupied
 from bot.store.postgres import faults, schema
 from bot.store.postgres.connections import SERVICE, WRITERS, PooledReaders, PostgresWriting, Statements, connect
@@ -48,7 +49,10 @@ class PostgresBackend:
         return await self._readers.read(work)
 
     async def copy(self, target: Path) -> None:
-        raise StoreError("Back up a PostgreSQL database with pg_dump.")
+        """The copy is a file of SQLite's."""
+        from bot.store import relocation
+
+        await asyncio.to_thread(relocation.copy, Secret(self._url), target)
 
     async def check(self) -> list[str]:
         return []
@@ -58,12 +62,7 @@ class PostgresBackend:
         """The lock ends with its connection. Our writer notices at its next write that another service has taken it."""
         assert self._writing is not None
         service = uuid.uuid4().hex
-        with _connected(self._url) as lock:
-            taken = lock.execute("SELECT pg_try_advisory_lock(%s)", (SERVICE,)).fetchone()
-            if taken != (True,):
-                running = lock.execute("SELECT host FROM services ORDER BY started_at DESC").fetchone()
-                where = f" on {running[0]}" if running else ""
-                raise Occupied(f"Forgehand is already running{where} with {self.name}. Stop it first.")
+        with _held(self._url) as lock:
             with lock.transaction():
                 lock.execute("SELECT pg_advisory_xact_lock(%s)", (WRITERS,))
                 lock.execute("DELETE FROM services")
@@ -72,6 +71,35 @@ class PostgresBackend:
             self._writing.service = service
             yield
             self._writing.service = None
+
+    @staticmethod
+    @contextmanager
+    def unused(url: str) -> Iterator[None]:
+        with _held(url):
+            yield
+
+    @staticmethod
+    @contextmanager
+    def snapshot(url: str) -> Iterator[Database]:
+        with _connected(url, patient=True) as connection:
+            where = _name_of(connection)
+            if schema.inspect(connection, where):
+                raise _older(where)
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield Statements(connection)
+
+    @staticmethod
+    @contextmanager
+    def filling(url: str) -> Iterator[Database]:
+        _prepare(url, migrate=True)
+        with _connected(url, patient=True) as connection, connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (WRITERS,))
+            yield Statements(connection)
+
+    @staticmethod
+    def retire(url: str) -> None:
+        with _connected(url) as connection:
+            schema.retire(connection)
 
     @staticmethod
     def exists(url: str) -> bool:
@@ -97,16 +125,32 @@ def _prepare(url: str, *, migrate: bool) -> str:
         where = _name_of(connection)
         waiting = schema.inspect(connection, where)
         if waiting and not migrate:
-            raise StoreError(f"{where} has an older schema. `forgehand serve` brings it up to date.")
+            raise _older(where)
         if waiting:
             schema.migrate(connection)
     return where
 
 
 @contextmanager
-def _connected(url: str) -> Iterator[psycopg.Connection[Any]]:
+def _held(url: str) -> Iterator[psycopg.Connection[Any]]:
+    """Hold the lock of the one service that may run on a database."""
+    with _connected(url) as lock:
+        taken = lock.execute("SELECT pg_try_advisory_lock(%s)", (SERVICE,)).fetchone()
+        if taken != (True,):
+            running = lock.execute("SELECT host FROM services ORDER BY started_at DESC").fetchone()
+            where = f" on {running[0]}" if running else ""
+            raise Occupied(f"Forgehand is already running{where} with {_name_of(lock)}. Stop it first.")
+        yield lock
+
+
+def _older(where: str) -> StoreError:
+    return StoreError(f"{where} has an older schema, or none: start `forgehand serve` once, it brings it up to date.")
+
+
+@contextmanager
+def _connected(url: str, *, patient: bool = False) -> Iterator[psycopg.Connection[Any]]:
     try:
-        with closing(connect(url)) as connection:
+        with closing(connect(url, patient=patient)) as connection:
             yield connection
     except psycopg.Error as error:
         translated = faults.translate(error)

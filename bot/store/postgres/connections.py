@@ -45,6 +45,7 @@ _OPTIONS = (
     f"-c search_path={SCHEMA} -c timezone=UTC -c statement_timeout={STATEMENT_SECONDS}s -c lock_timeout=4s"
     f" -c idle_in_transaction_session_timeout={STANDSTILL_SECONDS}s"
 )
+_PATIENT = f"-c search_path={SCHEMA} -c timezone=UTC -c statement_timeout=0"
 _KEEPALIVE = {
     "keepalives_idle": 5,
     "keepalives_interval": 2,
@@ -102,9 +103,10 @@ class Watch:
 WATCH = Watch(STATEMENT_SECONDS + 2)
 
 
-def connect(url: str, *, read_only: bool = False) -> psycopg.Connection[Any]:
-    """Blocking. Raises psycopg.Error."""
-    connection = psycopg.connect(url, autocommit=True, **_connecting(read_only=read_only))
+def connect(url: str, *, patient: bool = False) -> psycopg.Connection[Any]:
+    """Blocking; raises psycopg.Error. `patient`: statements and transactions may take as long as they need."""
+    options = {**_connecting(read_only=False), **({"options": _PATIENT} if patient else {})}
+    connection = psycopg.connect(url, autocommit=True, **options)
     _configure(connection)
     return connection
 

@@ -13,6 +13,8 @@ from bot.store.postgres import dialect
 from bot.store.postgres.connections import SCHEMA, WRITERS
 
 OLDEST = 14
+MOVED = "moved"
+"""Stands among the migrations once all rows have gone elsewhere."""
 _APPLIED = (
     "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TIMESTAMPTZ NOT NULL DEFAULT now())"
 )
@@ -52,11 +54,21 @@ def exists(connection: psycopg.Connection[Any]) -> bool:
     return "migrations" in _tables(connection)
 
 
+def retire(connection: psycopg.Connection[Any]) -> None:
+    connection.execute("INSERT INTO migrations (name) VALUES (%s) ON CONFLICT DO NOTHING", (MOVED,))
+
+
 def _applied(connection: psycopg.Connection[Any], where: str) -> set[str]:
     tables = _tables(connection)
     if tables and "migrations" not in tables:
         raise StoreError(f"The schema {SCHEMA} of {where} belongs to another program. Give Forgehand its own database.")
-    return {row[0] for row in connection.execute("SELECT name FROM migrations")} if tables else set()
+    applied = {row[0] for row in connection.execute("SELECT name FROM migrations")} if tables else set()
+    if MOVED in applied:
+        raise StoreError(
+            f"The store in {where} was moved to a file: unset FORGEHAND_DATABASE_URL. To fill this database again, "
+            f"drop its schema first: DROP SCHEMA {SCHEMA} CASCADE"
+        )
+    return applied
 
 
 def _tables(connection: psycopg.Connection[Any]) -> set[str]:

@@ -8,8 +8,8 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -113,6 +113,58 @@ def peek(path: Path, work: Callable[[Database], T]) -> T | None:
         return None
 
 
+@contextmanager
+def snapshot(path: Path) -> Iterator[Database]:
+    if not path.exists():
+        raise _missing(path)
+    _require_file(path)
+    if schema.inspect(path):
+        raise _older(path)
+    with _translated(path), closing(schema.readable(path)) as db:
+        db.execute("BEGIN")
+        yield db
+
+
+@contextmanager
+def filling(path: Path) -> Iterator[Database]:
+    """Fill a file beside the target, which gets its name when it is whole."""
+    incoming = path.with_name(path.name + ".incoming")
+    with _translated(path):
+        if os.path.lexists(path):
+            raise StoreError(f"{path} exists already. Choose a new file.")
+        incoming.unlink(missing_ok=True)
+        _prepare_file(incoming)
+        try:
+            with closing(schema.writable(incoming)) as db:
+                schema.migrate(db)
+                db.execute("BEGIN IMMEDIATE")
+                yield db
+                db.execute("COMMIT")
+                db.execute("PRAGMA journal_mode = DELETE")
+            os.link(incoming, path)  # fails if the target has appeared
+        finally:
+            incoming.unlink(missing_ok=True)
+
+
+def retire(path: Path) -> None:
+    with _translated(path):
+        with closing(schema.writable(path)) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        path.rename(_moved(path))
+
+
+def _moved(path: Path) -> Path:
+    return path.with_name(path.name + ".moved")
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise StoreError(f"{path} cannot be used: {schema.translate(error, path)}") from None
+
+
 def _copy(db: Connection, target: Path) -> None:
     try:
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -149,6 +201,11 @@ def _refuse_if_lost(path: Path, evidence: Path) -> None:
     """Refuse to replace a lost database by an empty one, which would forget every session."""
     if path.exists():
         return
+    if _moved(path).exists():
+        raise StoreError(
+            f"This store was moved to PostgreSQL: set FORGEHAND_DATABASE_URL. To go back to its state before the move, "
+            f"rename {_moved(path)} to {path.name}."
+        )
     if evidence == path:
         raise _missing(path)
     if evidence.exists() or path.with_name(path.name + "-wal").exists():

@@ -184,6 +184,15 @@ def migrate(db: Connection, folder: Path = migrations.FOLDER) -> None:
         raise
 
 
+def tables() -> dict[str, tuple[str, ...]]:
+    """Return the tables that last, in the order of the schema, each with its primary key."""
+    from sqlite_utils import Database
+
+    with contextlib.closing(Database(sqlite3.connect(":memory:", isolation_level=None))) as db:
+        migrate(db)
+        return {one.name: tuple(one.pks) for one in db.tables if not one.name.startswith(("_", "sqlite_", "services"))}
+
+
 def _inspect(db: Connection, path: Path, folder: Path, *, whole: bool) -> bool:
     known = {one.name for one in migrations.known(folder)}
     applied = {one.name for one in _migrations(folder).applied(db)}

@@ -1,0 +1,98 @@
+"""Takes all rows of a store to another: a backup to a file, a restore from one, a move between SQLite and PostgreSQL.
+
+One transaction reads and one writes, and both ends are compared before the second is committed: a store arrives whole
+or not at all. These calls block."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bot.errors import StoreError
+from bot.settings import Address
+from bot.store import base
+from bot.store.rows import Database, Row, many, one, run, statement
+
+PAGE_ROWS = 500
+_PAGE_VALUES = 20_000
+"""SQLite takes 32,766 parameters in a statement."""
+
+
+@dataclass(frozen=True)
+class CopiedTable:
+    name: str
+    rows: int
+    sha256: str
+
+
+def copy(source: Address, target: Address) -> list[CopiedTable]:
+    """Copy every row to a store that holds none; StoreError if it does, or if the two differ afterwards."""
+    tables = base.tables()
+    with base.snapshot(source) as old, base.filling(target) as new:
+        _require_empty(new, tables)
+        copied = [_copied(old, new, name, key) for name, key in tables.items()]
+        for table in copied:
+            arrived = _digest(_pages(new, table.name, tables[table.name]), table.name)
+            if arrived != table:
+                raise StoreError(
+                    f"Table {table.name} did not arrive as it left: {table.rows} rows, and {arrived.rows} arrived. "
+                    "Nothing was changed. Run this again, and report it if it happens twice."
+                )
+    return copied
+
+
+def move(source: Address, target: Address) -> list[CopiedTable]:
+    """Copy every row, then close the old store, so that nobody goes on with it by mistake."""
+    copied = copy(source, target)
+    base.retire(source)
+    return copied
+
+
+def _require_empty(db: Database, tables: dict[str, tuple[str, ...]]) -> None:
+    for name in tables:
+        if one(db, statement("SELECT 1 FROM {table} LIMIT 1", table=name)) is not None:
+            raise StoreError(f"The target already holds rows (in {name}). Choose an empty database or a new file.")
+
+
+def _copied(old: Database, new: Database, name: str, key: tuple[str, ...]) -> CopiedTable:
+    def passed_on() -> Iterator[list[Row]]:
+        for page in _pages(old, name, key):
+            _insert(new, name, page)
+            yield page
+
+    return _digest(passed_on(), name)
+
+
+def _pages(db: Database, name: str, key: tuple[str, ...]) -> Iterator[list[Row]]:
+    """Read a table in the order of its key, some hundred rows at a time."""
+    columns = ", ".join(key)
+    first = statement("SELECT * FROM {table} ORDER BY {key} LIMIT :most", table=name, key=columns)
+    after = ", ".join(f":{column}" for column in key)
+    following = "SELECT * FROM {table} WHERE ({key}) > ({after}) ORDER BY {key} LIMIT :most"
+    page = many(db, first, most=PAGE_ROWS)
+    while page:
+        yield page
+        last = {column: page[-1][column] for column in key}
+        page = many(db, statement(following, table=name, key=columns, after=after), most=PAGE_ROWS, **last)
+
+
+def _insert(db: Database, name: str, page: list[Row]) -> None:
+    columns = list(page[0])
+    at_once = max(1, _PAGE_VALUES // len(columns))
+    for start in range(0, len(page), at_once):
+        rows = page[start : start + at_once]
+        places = ", ".join(f"({', '.join(f':{column}_{n}' for column in columns)})" for n in range(len(rows)))
+        values = {f"{column}_{n}": row[column] for n, row in enumerate(rows) for column in columns}
+        insert = "INSERT INTO {table} ({columns}) VALUES {places}"
+        run(db, statement(insert, table=name, columns=", ".join(columns), places=places), **values)
+
+
+def _digest(pages: Iterator[list[Row]], name: str) -> CopiedTable:
+    rows, digest = 0, hashlib.sha256()
+    for page in pages:
+        for row in page:
+            rows += 1
+            digest.update(json.dumps(dict(row), sort_keys=True).encode() + b"\n")
+    return CopiedTable(name, rows, digest.hexdigest())
