@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,22 +79,25 @@ def _relocate(values: dict[str, str], source: Address, target: Address, *, moves
     from bot.store import base, relocation
     from bot.store.data_directory import DataDirLock
 
-    async def work() -> list[CopiedTable]:
-        with DataDirLock(settings.data_dir(values)), base.unused(source), base.unused(target):
-            return relocation.move(source, target) if moves else relocation.copy(source, target)
+    folder = settings.data_dir(values)
 
-    copied = console.run(work())
+    async def work() -> tuple[list[CopiedTable], int]:
+        with DataDirLock(folder), base.unused(source), base.unused(target):
+            if moves:
+                return await relocation.move(source, target, folder)
+            return await asyncio.to_thread(relocation.copy, source, target), 0
+
+    copied, files = console.run(work())
     if as_json:
-        console.print_json({one.name: {"rows": one.rows, "sha256": one.sha256} for one in copied})
+        tables = {one.name: {"rows": one.rows, "sha256": one.sha256} for one in copied}
+        console.print_json({"tables": tables, "files": files})
         return
     rows = sum(one.rows for one in copied)
     typer.echo(f"{rows} rows of {len(copied)} tables arrived, and both ends have the same digests.")
-    if moves and isinstance(target, Path):
-        typer.echo("Unset FORGEHAND_DATABASE_URL before the next start.")
-    elif moves:
-        typer.echo(
-            "Set FORGEHAND_DATABASE_URL before the next start. Transcripts and kept work stay in the data directory."
-        )
+    if moves:
+        where = "in" if isinstance(target, Path) else "beside"
+        typer.echo(f"{files} files are {where} {'the data directory' if where == 'in' else 'them'} now.")
+        typer.echo(f"{'Unset' if where == 'in' else 'Set'} {database.NAME} before the next start.")
 
 
 @app.command()

@@ -31,8 +31,11 @@ class Pulled:
 
 
 async def pull(config: Path | None, session_id: SessionId, path: Path) -> Pulled:
+    from bot.sessions.agent_memory import transcript_name
+    from bot.sessions.publish.rescue import kept_name
     from bot.store import sessions
     from bot.store.base import Store
+    from bot.store.files import Files
     from bot.workbench import folder as folders
 
     values = asked.values_for(path, config)
@@ -40,13 +43,16 @@ async def pull(config: Path | None, session_id: SessionId, path: Path) -> Pulled
     async with Store.reading(chosen.database) as store:
         session = await sessions.session(store, session_id)
         turns = await sessions.turns_of(store, session_id)
+        kept_files = Files.of(store, chosen.data_dir, chosen.database)
+        transcript = await kept_files.fetch(transcript_name(session.agent_session_id or ""))
+        kept = next((turn.kept for turn in reversed(turns) if turn.kept), None)
+        bundle = await kept_files.fetch(kept_name(kept)) if kept else None
     folder = await folders.look(path)
     ref, branch = _where(session, turns)
     if ref is not None:
         await _fetch(chosen, session, await _clone(folder, session, turns), ref, branch)
-    kept = next((turn.kept for turn in reversed(turns) if turn.kept), None) if ref is None else None
-    resume = _bring_transcript(chosen, session, folder)
-    return Pulled(session_id, branch if ref else None, resume, str(chosen.data_dir / "kept" / kept) if kept else None)
+    resume = _bring_transcript(transcript, session, folder)
+    return Pulled(session_id, branch if ref else None, resume, str(bundle) if bundle and ref is None else None)
 
 
 def _where(session: Session, turns: list[Turn]) -> tuple[str | None, str]:
@@ -105,14 +111,13 @@ async def _fetch(chosen: Settings, session: Session, clone: PersonsRepository, r
         await github.close()
 
 
-def _bring_transcript(chosen: Settings, session: Session, folder: Folder) -> str | None:
+def _bring_transcript(source: Path | None, session: Session, folder: Folder) -> str | None:
     """Put the transcript where Claude Code looks for conversations of this folder."""
     from sandbox.agents.claude import Claude
     from sandbox.primitives import Layout
 
     agent_session = session.agent_session_id
-    source = chosen.data_dir / "transcripts" / f"{agent_session}.jsonl"
-    if agent_session is None or not source.is_file():
+    if agent_session is None or source is None:
         return None
     layout = Layout(home=str(Path.home()), work=str(folder.top), out="", runner="", agent="", python="", git="")
     target = Path(Claude().transcript_path(layout, agent_session))

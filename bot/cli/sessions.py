@@ -11,7 +11,7 @@ import typer
 
 from bot import funds, settings
 from bot.cli import console, service
-from bot.cli.asked import AsJson, Config, data_dir, database, read_store
+from bot.cli.asked import AsJson, Config, database, files_of, read_store
 from bot.cli.shape import CommandGroup
 from bot.funds import BudgetTerms
 from bot.kinds.parts import OnFork
@@ -100,8 +100,11 @@ def logs(
 def _show_checks(config: Path | None, session_id: SessionId, *, as_json: bool) -> None:
     from bot.sessions import declared_checks
 
-    read_store(config, lambda store: _turns(store, session_id))
-    for file in declared_checks.outputs_of(data_dir(config), session_id):
+    async def look(store: Store) -> list[Path]:
+        await _turns(store, session_id)
+        return await declared_checks.outputs_of(files_of(store, config), session_id)
+
+    for file in read_store(config, look):
         text = file.read_text(encoding="utf-8")
         if as_json:
             console.print_json({"name": file.stem, "text": text})
@@ -156,10 +159,14 @@ def patch(
     config: Config = None,
 ) -> None:
     """Print a turn's work on a fork as a patch for `git am`."""
-    turns = read_store(config, lambda store: _turns(store, SessionId(session)))
-    names = [name for one in turns if (name := one.part(OnFork).patch) and turn in (None, one.n)]
-    file = data_dir(config) / "kept" / names[-1] if names else None
-    if file is None or not file.is_file():
+    from bot.sessions.publish.rescue import kept_name
+
+    async def look(store: Store) -> Path | None:
+        turns = await _turns(store, SessionId(session))
+        names = [name for one in turns if (name := one.part(OnFork).patch) and turn in (None, one.n)]
+        return await files_of(store, config).fetch(kept_name(names[-1])) if names else None
+
+    if (file := read_store(config, look)) is None:
         console.fail(f"Session {session} has no patch{f' of turn {turn}' if turn else ''}; one is kept for 30 days.")
     sys.stdout.buffer.write(file.read_bytes())
 

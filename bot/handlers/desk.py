@@ -24,6 +24,7 @@ from bot.settings import Settings
 from bot.store import posts, sessions
 from bot.store.base import Store
 from bot.store.deliveries import DeliveryState
+from bot.store.files import Files
 from bot.words import replies
 
 
@@ -56,6 +57,7 @@ class Desk:
     outbound: Outbound
     board: LiveBoard
     cache: RepositoryCache
+    files: Files
     admit: Callable[[], None]
     """Say that a turn waits."""
     poke: Callable[[TurnKey], None]

@@ -28,21 +28,23 @@ MEMORY_REFUSED = "memory_refused"
 _NOT_KNOWN = "No conversation found"
 
 
-def _path(services: Services, agent_session: str) -> Path:
-    return services.settings.data_dir / "transcripts" / f"{agent_session}.jsonl"
+def transcript_name(agent_session: str) -> str:
+    return f"transcripts/{agent_session}.jsonl"
 
 
 async def keep_transcript(services: Services, agent_session: str, environment: ExecutionEnvironment) -> None:
     """Keep whole lines only: the agent may be in the middle of one."""
     data = await environment.transcript(agent_session)
     if data and (whole := data[: data.rfind(b"\n") + 1]):
-        await asyncio.to_thread(_write, _path(services, agent_session), whole)
+        name = transcript_name(agent_session)
+        await asyncio.to_thread(_write, services.files.path(name), whole)
+        await services.files.save(name)
 
 
 async def restore_transcript(services: Services, agent_session: str, environment: ExecutionEnvironment) -> bool:
     """Return whether there was a memory to bring back, so that the agent can be resumed."""
-    path = _path(services, agent_session)
-    if not path.is_file():
+    path = await services.files.fetch(transcript_name(agent_session))
+    if path is None:
         return False
     data = await asyncio.to_thread(path.read_bytes)
     if not await asyncio.to_thread(_is_whole, data):  # the agent would refuse to start with it
@@ -85,9 +87,10 @@ async def begin_without_memory(services: Services, turn: Turn) -> Move:
     session = await sessions.session(services.store, turn.key.session)
     assert session.agent_session_id is not None
     log.warning("the agent does not take its memory back", extra={"turn": turn.key.workflow_id})
-    path = _path(services, session.agent_session_id)
-    if path.is_file():
+    name = transcript_name(session.agent_session_id)
+    if (path := await services.files.fetch(name)) is not None:
         await asyncio.to_thread(path.replace, path.with_suffix(".refused"))
+        await services.files.forget(name)
     fresh = str(uuid.uuid5(uuid.NAMESPACE_URL, f"forgehand:{turn.key.session}:{turn.key.n}"))
     await sessions.update_session(services.store, turn.key.session, agent_session_id=fresh)
     columns = {"resumptions": turn.resumptions + 1, "stream_offset": 0, "agent_error": MEMORY_REFUSED}

@@ -25,6 +25,7 @@ from bot.sessions.moves import stop_command_if_disk_fills
 from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import sessions
+from bot.store.files import Files
 from bot.store.sessions import Turn
 from bot.store.snapshots import StoredSnapshot
 from sandbox.agents.base import clean
@@ -49,17 +50,21 @@ END_SECONDS = 5.0
 """After this time the sweep ends the environment, which is already given up."""
 
 
-def output_folder(data_dir: Path) -> Path:
-    return data_dir / "checks"
+OUTPUTS = "checks"
 
 
-def output_path(data_dir: Path, turn: Turn) -> Path:
-    """Return the turn's output file; checks of fixed work have a second one."""
-    return output_folder(data_dir) / f"{turn.key.session}-{turn.key.n:06}-{int(turn.mending is not None)}.log"
+def output_name(turn: Turn) -> str:
+    """Name the turn's output file; checks of fixed work have a second one."""
+    return f"{OUTPUTS}/{turn.key.session}-{turn.key.n:06}-{int(turn.mending is not None)}.log"
 
 
-def outputs_of(data_dir: Path, session: SessionId) -> list[Path]:
-    return sorted(output_folder(data_dir).glob(f"{session}-*.log"))
+async def output_names(files: Files, session: SessionId) -> list[str]:
+    return await files.names(f"{OUTPUTS}/{session}-")
+
+
+async def outputs_of(files: Files, session: SessionId) -> list[Path]:
+    found = [await files.fetch(name) for name in await output_names(files, session)]
+    return [path for path in found if path is not None]
 
 
 def _text(printed: Path) -> str:
@@ -81,7 +86,7 @@ class Checking:
 
     def __post_init__(self) -> None:
         self._ends = time.monotonic() + WHOLE_SECONDS
-        self._output = output_path(self.services.settings.data_dir, self.turn)
+        self._output = self.services.files.path(output_name(self.turn))
         self._flag = os.O_TRUNC  # a restarted process begins the output again
         self._changed: set[str] = set()
 
@@ -159,6 +164,7 @@ class Checking:
             end = "" if not text or text.endswith("\n") else "\n"
             foot = f"{stream.end()}{end}[{verification.ending(check)}]\n\n"
             await asyncio.to_thread(self._append, "".join([*parts, foot]))
+            await self.services.files.save(output_name(self.turn))
             await asyncio.to_thread(printed.unlink, missing_ok=True)
         except OSError as error:
             log.warning("output is not kept", extra={"turn": self.turn.key.workflow_id, "error": error.strerror})

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bot.loops import Loop
-from bot.sessions import declared_checks
+from bot.sessions import agent_memory, declared_checks
 from bot.sessions.publish import rescue
 from bot.sessions.services import Services
 from bot.store import audit, operations, repos
@@ -42,36 +42,28 @@ class Retention:
     async def tidy(self) -> None:
         services, days = self._services, self._services.settings.limits.retention_days
         await operations.prune(services.store, days)
-        now, folder = services.clock(), services.settings.data_dir
-        checks = declared_checks.output_folder(folder)
-        for old, kept_days in ((folder / "kept", KEPT_DAYS), (folder / "transcripts", days), (checks, days)):
-            await asyncio.to_thread(_remove_older, old, now - kept_days * DAY)
+        now = services.clock()
+        for old, kept_days in (("kept", KEPT_DAYS), ("transcripts", days), (declared_checks.OUTPUTS, days)):
+            await services.files.forget_older(old, now - kept_days * DAY)
 
     async def _forget(self, gone: RemovedRepo) -> None:
         services, name = self._services, f"{gone.owner}/{gone.name}"
-        data_dir = services.settings.data_dir
         known = await repos.sessions_of(services.store, gone.id)
-        held = [data_dir / "transcripts" / f"{one}.jsonl" for one in known.values() if one]
-        printed = [file for one in known for file in declared_checks.outputs_of(data_dir, one)]
+        held = [agent_memory.transcript_name(one) for one in known.values() if one]
+        printed = [name for one in known for name in await declared_checks.output_names(services.files, one)]
         turns = await repos.turns_held(services.store, gone.id)
-        bundles = [data_dir / "kept" / one.kept for one in turns if one.kept and one.is_old]
-        patches = [data_dir / "kept" / one.patch for one in turns if one.patch]
+        bundles = [rescue.kept_name(one.kept) for one in turns if one.kept and one.is_old]
+        patches = [rescue.kept_name(one.patch) for one in turns if one.patch]
         await services.cache.remove(gone.id)
         gathered = [services.turn_folder(one.key.workflow_id) for one in turns]
-        await asyncio.to_thread(_remove, [*bundles, *patches, *held, *printed], gathered)
+        await services.files.forget(*bundles, *patches, *held, *printed)
+        await asyncio.to_thread(_remove, gathered)
         await repos.purged(services.store, gone.id)
         said = f"{len(held)} transcripts, {len(bundles)} bundles, {len(patches)} patches"
         await audit.add(services.store, "github", "repository forgotten", name, said)
         log.info("a repository was taken away; what was held of it is gone", extra={"repo": name})
 
 
-def _remove(files: Iterable[Path], folders: Iterable[Path] = ()) -> None:
-    for file in files:
-        file.unlink(missing_ok=True)
+def _remove(folders: Iterable[Path]) -> None:
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove_older(folder: Path, before: float) -> None:
-    if folder.is_dir():
-        _remove(file for file in folder.iterdir() if file.is_file() and file.stat().st_mtime < before)

@@ -17,6 +17,7 @@ from bot.outbound import Outbound, Redactor
 from bot.sessions.rights import SessionEgress
 from bot.settings import Settings
 from bot.store.base import Store
+from bot.store.files import Files
 from bot.store.operations import DAY
 from sandbox.agents.base import Agent
 from sandbox.primitives import EnvironmentProvider, Snapshots
@@ -69,6 +70,7 @@ class Services:
     environments: EnvironmentProvider
     agent: Agent
     board: LiveBoard
+    files: Files
     snapshots: Snapshots | None = None
     """None if environments cannot start from one."""
     signals: TurnSignals = field(default_factory=TurnSignals)
@@ -81,6 +83,10 @@ class Services:
     def turn_folder(self, workflow_id: str) -> Path:
         """Return the place for files of one turn on the host: its bundle, its pack. Settling removes it."""
         return self.settings.data_dir / "turns" / workflow_id.replace(":", "-")
+
+    def name_of(self, path: Path) -> str:
+        """Name a file below the data directory as `files` knows it."""
+        return path.relative_to(self.settings.data_dir).as_posix()
 
     def made_turn_folder(self, workflow_id: str) -> Path:
         folder = self.turn_folder(workflow_id)

@@ -55,8 +55,9 @@ async def environment_lost(services: Services, turn: Turn) -> Move:
     now = await sessions.turn(services.store, turn.key)
     if now.step is Step.WORK and now.checkpoint_at is not None and await _may_go_on(services, now):
         return _again(now, endings.goes_on_elsewhere())
-    saved, bundle = rescue.checkpoint_bundle(services, now), rescue.collected_bundle(services, now)
-    if saved.is_file():
+    saved, bundle = await rescue.checkpoint(services, now), rescue.collected_bundle(services, now)
+    if saved is not None:
+        bundle.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         await asyncio.to_thread(shutil.copyfile, saved, bundle)
         move = await collect.admit(services, now, bundle)
         if isinstance(move, To):
@@ -101,8 +102,9 @@ async def after_failed_checks(services: Services, turn: Turn, checks: Sequence[C
         return None
     try:  # if the environment is lost, the turn goes on from the work that is home now
         if turn.tree_sha is not None:
-            collected, checkpoint = rescue.collected_bundle(services, turn), rescue.checkpoint_bundle(services, turn)
-            await asyncio.to_thread(shutil.copyfile, collected, checkpoint)
+            collected, place = rescue.collected_bundle(services, turn), rescue.checkpoint_place(services, turn)
+            await asyncio.to_thread(shutil.copyfile, collected, place)
+            await rescue.save_checkpoint(services, turn)
     except OSError as error:
         log.warning("failed checks stay as they are", extra={"turn": turn.key.workflow_id, "error": error.strerror})
         return None

@@ -1,18 +1,21 @@
 """Takes all rows of a store to another: a backup to a file, a restore from one, a move between SQLite and PostgreSQL.
 
 One transaction reads and one writes, and both ends are compared before the second is committed: a store arrives whole
-or not at all. These calls block."""
+or not at all. `copy` blocks."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from bot.errors import StoreError
 from bot.settings import Address
 from bot.store import base
+from bot.store.files import Files
 from bot.store.rows import Database, Row, many, one, run, statement
 
 PAGE_ROWS = 500
@@ -43,11 +46,24 @@ def copy(source: Address, target: Address) -> list[CopiedTable]:
     return copied
 
 
-def move(source: Address, target: Address) -> list[CopiedTable]:
-    """Copy every row, then close the old store, so that nobody goes on with it by mistake."""
-    copied = copy(source, target)
-    base.retire(source)
-    return copied
+async def move(source: Address, target: Address, data_dir: Path) -> tuple[list[CopiedTable], int]:
+    """Move rows and files, then close the old store, so that nobody goes on with it by mistake.
+
+    In PostgreSQL the files lie beside the rows, else in the data directory. Return how many there were, too."""
+    copied = await asyncio.to_thread(copy, source, target)
+    store = await base.Store.open(target)
+    try:
+        files = Files(store, data_dir, shared=True)
+        if isinstance(target, Path):
+            count = await files.fetch_all()
+            for table in ("file_chunks", "files"):
+                await store.run(statement("DELETE FROM {table}", table=table))
+        else:
+            count = await files.save_all()
+    finally:
+        await store.close()
+    await asyncio.to_thread(base.retire, source)
+    return copied, count
 
 
 def _require_empty(db: Database, tables: dict[str, tuple[str, ...]]) -> None:

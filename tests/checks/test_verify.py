@@ -14,7 +14,7 @@ from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
 from bot.words import endings
 from tests.world import World
-from tests.world.checks import CHECK, HEARD_FAILURES, Asked, Checked, corrects, does, once, writes
+from tests.world.checks import CHECK, HEARD_FAILURES, Asked, Checked, corrects, does, kept_outputs, once, writes
 from tests.world.command_line import forgehand
 from tests.world.environments import until
 from tests.world.places import everywhere
@@ -43,7 +43,7 @@ async def test_checks_run_on_the_published_commit_in_an_environment_of_their_own
         assert (check.where, check.exit_code, check.sha) == ("fresh", 0, turn.commit_sha)
         assert verification.all_passed(turn.verified, turn.commit_sha)
         assert here.world.repo.branch_sha(one.pull.head) == turn.commit_sha
-        printed = declared_checks.output_path(here.world.root / "data", turn).read_text()
+        printed = (here.world.root / "data" / declared_checks.output_name(turn)).read_text()
         assert "set-up\nright\n" in printed and f"\n{turn.commit_sha}\n" in printed
         assert "ANTHROPIC_API_KEY" not in printed
         for body in (one.body, one.pull.body or ""):
@@ -146,7 +146,7 @@ async def test_a_turn_without_a_change_runs_no_check(world: World) -> None:
             await one.outcome()
     for one in asked:
         assert (await one.turn()).verified is None
-    assert not declared_checks.output_folder(world.root / "data").exists()
+    assert not (world.root / "data" / declared_checks.OUTPUTS).exists()
 
 
 @everywhere
@@ -253,7 +253,7 @@ async def test_what_checks_print_break_and_leave_is_told_and_nothing_else(world:
 
 async def no_secret_is_kept(world: World, secret: Asked) -> None:
     turn = await secret.turn()
-    files = declared_checks.outputs_of(world.root / "data", turn.key.session)
+    files = kept_outputs(world, turn.key.session)
     told = await forgehand(world.environment, "sessions", "logs", turn.session_id, "--checks")
     assert told.out == "".join(one.read_text() for one in files) and "begin" in told.out
     rows = await forgehand(world.environment, "sessions", "logs", turn.session_id, "--checks", "--json")
@@ -262,7 +262,7 @@ async def no_secret_is_kept(world: World, secret: Asked) -> None:
 
 
 async def what_is_past_the_cap_is_cut_in_the_middle(world: World, flood: Asked) -> None:
-    [file] = declared_checks.outputs_of(world.root / "data", (await flood.turn()).key.session)
+    [file] = kept_outputs(world, (await flood.turn()).key.session)
     text = file.read_text()
     assert "\nfirst\n" in text and "last\n[exit 0" in text and "bytes left out" in text
     assert len(text) < 6_000_000

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bot.sessions import declared_checks
 from bot.store import conversation, sessions
 from bot.store.base import Store
 from tests.crash import points
 from tests.crash.test_kill_points import no_strays
 from tests.slices import MATRIX_SECONDS
 from tests.world import World
-from tests.world.checks import CHECK, HEARD_FAILURES, corrects
+from tests.world.checks import CHECK, HEARD_FAILURES, corrects, kept_outputs
 from tests.world.places import Place
 
 ASKED = "/claude fix this"
@@ -44,7 +43,7 @@ async def mended(world: World) -> None:
     ]
     assert turn.commit_sha == world.repo.branch_sha(pull.head)
     assert len(lines) == len(set(lines)) and sum('"type":"result"' in line for line in lines) == 2
-    assert len(declared_checks.outputs_of(world.root / "data", row.id)) == 2
+    assert len(kept_outputs(world, row.id)) == 2
     await no_strays(world)
 
 

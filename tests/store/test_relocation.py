@@ -90,23 +90,29 @@ def test_a_copy_that_breaks_off_leaves_nothing(
     assert relocation.copy(full, target)
 
 
-def test_a_row_that_changes_on_the_way_stops_the_move(full: Path, postgres: PostgresServer) -> None:
+async def test_a_row_that_changes_on_the_way_stops_the_move(full: Path, postgres: PostgresServer) -> None:
     address = postgres.fresh()
     with base.filling(address) as db:
         body = "BEGIN NEW.login = NEW.login || ''!''; RETURN NEW; END"
         run(db, f"CREATE FUNCTION louder() RETURNS trigger AS '{body}' LANGUAGE plpgsql")
         run(db, "CREATE TRIGGER louder BEFORE INSERT ON visits FOR EACH ROW EXECUTE FUNCTION louder()")
     with pytest.raises(StoreError, match="visits did not arrive"):
-        relocation.move(full, address)
+        await relocation.move(full, address, full.parent)
     assert full.exists()
 
 
 async def test_the_old_store_is_closed_after_a_move(full: Path, postgres: PostgresServer) -> None:
     address = postgres.fresh()
-    relocation.move(full, address)
+    kept = full.parent / "kept" / "work.bundle"
+    kept.parent.mkdir()
+    kept.write_bytes(b"work")
+    _, files = await relocation.move(full, address, full.parent)
+    assert files == 1
+    kept.unlink()
     with pytest.raises(StoreError, match="moved to PostgreSQL"):
         await Store.open(full)
-    relocation.move(address, full)
+    await relocation.move(address, full, full.parent)
+    assert kept.read_bytes() == b"work"
     with pytest.raises(StoreError, match="moved to a file"):
         await Store.open(address)
     await (await Store.open(full)).close()

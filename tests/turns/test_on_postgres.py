@@ -56,7 +56,7 @@ async def test_a_session_goes_on_after_its_store_was_moved_there_and_back(
         assert told.code != 0
         assert "FORGEHAND_DATABASE_PASSWORD" in told.text
         moved = await forgehand(world.environment, "db", "migrate", "--to", address, "--json")
-        assert moved.json["turns"]["rows"] == 1, moved.text
+        assert moved.json["tables"]["turns"]["rows"] == 1, moved.text
         forgotten = await forgehand(world.environment, "serve")
         assert forgotten.code != 0
         assert "moved to PostgreSQL" in forgotten.text
@@ -75,3 +75,19 @@ async def test_a_session_goes_on_after_its_store_was_moved_there_and_back(
         assert restored.code == 0, restored.text
         listed = await forgehand(elsewhere, "sessions", "list", "--json")
         assert [one["turns"] for one in listed.json] == [2]
+
+
+async def test_a_machine_that_is_lost_takes_no_memory_with_it(tmp_path: Path, postgres: PostgresServer) -> None:
+    async with World.running(tmp_path, FORGEHAND_DATABASE_URL=postgres.fresh().reveal()) as world:
+        world.declare_checks()
+        async with world.bot():
+            world.say("/claude fix this")
+            assert await world.outcome() == "pull_request", world.replies()[0].body
+        elsewhere = {**world.environment, "FORGEHAND_DATA_DIR": str(tmp_path / "elsewhere")}
+        session = str(world.states()[0]["session"])
+        printed = await forgehand(elsewhere, "sessions", "logs", session, "--checks")
+        assert "[exit 0" in printed.out, printed.text
+        async with world.bot(FORGEHAND_DATA_DIR=elsewhere["FORGEHAND_DATA_DIR"]):
+            world.say("/claude ask what did you change?")
+            assert await world.outcome(2) == "answered", world.replies()[-1].body
+        assert "never goes below zero" in str(world.model.requests[-1].body["messages"])

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
-from bot.models import Step
+from bot.models import SessionId, Step
 from bot.proposal import verification
+from bot.sessions import declared_checks
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from bot.simulation.github.state import CheckRun
 from bot.simulation.github.threads import Issue, Pull
@@ -16,6 +18,7 @@ from bot.store import conversation, environments, sessions
 from bot.store.base import Store
 from bot.store.records import Turn
 from bot.store.rows import many
+from tests.world import World
 from tests.world.environments import until
 from tests.world.places import Place
 
@@ -47,6 +50,11 @@ def corrects(first: str, second: str, also: str = "true") -> Script:
 def once(word: str = "right") -> Script:
     """Write a word once, and change nothing afterwards."""
     return Script([writes(word), Say("Done.")], after=Say("It cannot be mended."))
+
+
+def kept_outputs(world: World, session: SessionId) -> list[Path]:
+    """List the files with the output of a session's checks."""
+    return sorted((world.root / "data" / declared_checks.OUTPUTS).glob(f"{session}-*.log"))
 
 
 @dataclass

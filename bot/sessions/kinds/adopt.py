@@ -5,7 +5,6 @@ The approval covers one commit, which must still be the fork's head, also at the
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 from bot import repo_config
@@ -34,7 +33,7 @@ class AdoptTurn(TurnKind):
     async def prepare(self, services: Services, turn: Turn) -> Move:
         """Go straight to the push, without an environment."""
         worked = await _worked(services, turn)
-        if worked is None or not await asyncio.to_thread(rescue.kept_bundle(services, worked).is_file):
+        if worked is None or await rescue.kept_bundle(services, worked) is None:
             return End(Outcome.REFUSED, on_forks.gone(services.settings.command))
         session = await sessions.session(services.store, turn.key.session)
         config = repo_config.dump(await starting_point.read_config(services, session))
@@ -43,8 +42,10 @@ class AdoptTurn(TurnKind):
     async def publish(self, services: Services, turn: Turn, session: Session) -> Move:
         worked = await _worked(services, turn)
         assert worked is not None and worked.base_sha is not None
+        if (bundle := await rescue.kept_bundle(services, worked)) is None:
+            return End(Outcome.REFUSED, on_forks.gone(services.settings.command))
         async with services.cache.quarantine(session.repo_id) as quarantine:
-            tree = await quarantine.admit(rescue.kept_bundle(services, worked), base=worked.base_sha)
+            tree = await quarantine.admit(bundle, base=worked.base_sha)
             commit = await turn_commit.commit_of_turn(services, worked, quarantine, tree)
             work = TurnWork(services, turn, session, quarantine, commit)
             if (there := await _there(work)) is not None:

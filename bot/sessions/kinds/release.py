@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import msgspec
@@ -72,8 +71,8 @@ class ReleaseTurn(TurnKind):
         approval = await _approval(services, turn)
         held = await sessions.turn(services.store, approval.key)
         done_by = await sessions.turn(services.store, TurnKey(session.id, approval.matter["done_by"]))
-        bundle, commit = rescue.kept_bundle(services, held), str(approval.matter["commit"])
-        if not await asyncio.to_thread(bundle.exists):
+        bundle, commit = await rescue.kept_bundle(services, held), str(approval.matter["commit"])
+        if bundle is None:
             return End(Outcome.REFUSED, on_pushes.lost())
         async with services.cache.quarantine(session.repo_id) as quarantine:
             tree = await quarantine.readmit(bundle, commit)

@@ -47,6 +47,7 @@ async def hand_over(work: TurnWork, pull: Pull, why: str) -> Move:
     assert turn.base_sha is not None
     file = rescue.kept_patch(services, turn)
     await work.quarantine.mail(work.commit, file, max_bytes=PATCH_BYTES)
+    await services.files.save(rescue.kept_name(file.name))
     made, many, url = 0, 0, ""
     if pull.head_sha != turn.base_sha:
         why = on_forks.moved(turn.base_sha, pull.head_sha)

@@ -37,15 +37,25 @@ def collected_bundle(services: Services, turn: Turn) -> Path:
     return services.turn_folder(turn.key.workflow_id) / "work.bundle"
 
 
-def kept_bundle(services: Services, turn: Turn) -> Path:
-    folder = services.settings.data_dir / "kept"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder / f"{turn.key.session}-{turn.key.n}.bundle"
+def kept_name(file: str) -> str:
+    """Name a file of kept work as `services.files` knows it."""
+    return f"kept/{file}"
+
+
+def _place_of(services: Services, turn: Turn, suffix: str) -> Path:
+    path = services.files.path(kept_name(f"{turn.key.session}-{turn.key.n}{suffix}"))
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return path
 
 
 def kept_patch(services: Services, turn: Turn) -> Path:
     """Return the place of the same work as a patch, which people can apply."""
-    return kept_bundle(services, turn).with_suffix(".patch")
+    return _place_of(services, turn, ".patch")
+
+
+async def kept_bundle(services: Services, turn: Turn) -> Path | None:
+    """Find the work that was kept of a turn."""
+    return await services.files.fetch(kept_name(f"{turn.key.session}-{turn.key.n}.bundle"))
 
 
 async def left_before(services: Services, turn: Turn) -> Path | None:
@@ -62,8 +72,7 @@ async def left_before(services: Services, turn: Turn) -> Path | None:
         return None
     if any(one.kind is ApprovalKind.PUSH for one in await approvals.of_turn(services.store, last.key)):
         return None
-    bundle = kept_bundle(services, last)
-    return bundle if await asyncio.to_thread(bundle.is_file) else None
+    return await kept_bundle(services, last)
 
 
 def _has_work(turn: Turn) -> bool:
@@ -80,7 +89,7 @@ async def keep_unpublished(services: Services, turn: Turn) -> None:
     """
     if turn.tree_sha is None or turn.commit_sha or turn.rescue_ref or turn.kept:
         return
-    bundle, kept = collected_bundle(services, turn), kept_bundle(services, turn)
+    bundle, kept = collected_bundle(services, turn), _place_of(services, turn, ".bundle")
 
     def move() -> bool:
         if bundle.exists():
@@ -88,12 +97,25 @@ async def keep_unpublished(services: Services, turn: Turn) -> None:
         return kept.exists()  # perhaps since an earlier try, which was cut off after the move
 
     if await asyncio.to_thread(move):
+        await services.files.save(kept_name(kept.name))
         await sessions.update_turn(services.store, turn.key, kept=kept.name)
 
 
-def checkpoint_bundle(services: Services, turn: Turn) -> Path:
-    """Return the place of the last work that came home and passed the quarantine; no file while nothing changed."""
+def checkpoint_place(services: Services, turn: Turn) -> Path:
     return services.turn_folder(turn.key.workflow_id) / "checkpoint.bundle"
+
+
+async def checkpoint(services: Services, turn: Turn) -> Path | None:
+    """Find the last work that came home and passed the quarantine; None while nothing changed."""
+    return await services.files.fetch(services.name_of(checkpoint_place(services, turn)))
+
+
+async def save_checkpoint(services: Services, turn: Turn) -> None:
+    await services.files.save(services.name_of(checkpoint_place(services, turn)))
+
+
+async def forget_checkpoint(services: Services, turn: Turn) -> None:
+    await services.files.forget(services.name_of(checkpoint_place(services, turn)))
 
 
 async def save_checkpoints(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
@@ -125,12 +147,12 @@ async def _brought_home(
     if turn.traits.reads:
         return None
     collected = await environment.collect(turn.key.n, turn.base_sha, beside=True)
-    checkpoint = checkpoint_bundle(services, turn)
-    note = checkpoint.with_suffix(".met")
+    place = checkpoint_place(services, turn)
+    note = place.with_suffix(".met")
     if not collected.changed:
-        checkpoint.unlink(missing_ok=True)
+        await forget_checkpoint(services, turn)
     elif collected.tree not in (known, note.read_text("ascii") if note.exists() else None):
-        arrived = checkpoint.with_suffix(".new")
+        arrived = place.with_suffix(".new")
         await environment.fetch_bundle(collected, arrived, BUNDLE_BYTES)
         # Noted before anything looks at it: a tree that is refused, or kills this process, never comes in again.
         note.write_text(str(collected.tree), "ascii")
@@ -147,7 +169,8 @@ async def _let_in(services: Services, turn: Turn, arrived: Path) -> None:
     except BundleRefused:
         await asyncio.to_thread(arrived.unlink)
         raise
-    await asyncio.to_thread(arrived.replace, checkpoint_bundle(services, turn))
+    await asyncio.to_thread(arrived.replace, checkpoint_place(services, turn))
+    await save_checkpoint(services, turn)
 
 
 async def expire_rescues(services: Services) -> None:
@@ -214,6 +237,7 @@ async def keep_on_host(work: TurnWork, end: End) -> Move:
 
 async def keep_bundle(work: TurnWork) -> str:
     """Keep the commit on the host, and return its file's name."""
-    kept = kept_bundle(work.services, work.turn)
+    kept = _place_of(work.services, work.turn, ".bundle")
     await work.quarantine.keep(work.commit, kept)
+    await work.services.files.save(kept_name(kept.name))
     return kept.name

@@ -65,8 +65,7 @@ async def _furnished(services: Services, turn: Turn) -> Move:
     began = time.monotonic()
     session = await sessions.session(services.store, turn.key.session)
     if turn.resumptions:  # lost work goes on from its checkpoint, which fits only a fresh checkout
-        lost = rescue.checkpoint_bundle(services, turn)
-        saved = lost if lost.is_file() else None
+        saved = await rescue.checkpoint(services, turn)
     else:
         saved = await rescue.left_before(services, turn)
     snapshot = None if saved or turn.resumptions else await warm_start.warm_snapshot(services, turn, session.thread)

@@ -404,6 +404,23 @@ CREATE TABLE machine_runs (
 CREATE INDEX machine_runs_began ON machine_runs (began_at);
 CREATE INDEX machine_runs_environment ON machine_runs (environment_id, ended_at);
 
+-- Files, where the data directory is only one machine's copy of them (PostgreSQL). ---------------------------------
+
+CREATE TABLE files (
+    name    TEXT PRIMARY KEY,                  -- the path below the data directory
+    version TEXT NOT NULL,                     -- whose chunks count; others are of a save that was interrupted
+    size    BIGINT NOT NULL,
+    sha256  TEXT NOT NULL,
+    at      DOUBLE PRECISION NOT NULL
+);
+
+CREATE TABLE file_chunks (
+    version TEXT NOT NULL,                     -- begins with the second of the save
+    n       INTEGER NOT NULL,
+    body    TEXT NOT NULL,                     -- base64 of the compressed bytes
+    PRIMARY KEY (version, n)
+);
+
 -- The gateway to the model, and money. ------------------------------------------------------------------------------
 
 CREATE TABLE gateway_tokens (

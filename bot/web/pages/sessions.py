@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
@@ -17,6 +16,7 @@ from bot.handlers.desk import Desk
 from bot.kinds.parts import OnFork
 from bot.models import Person, SessionId
 from bot.sessions import declared_checks
+from bot.sessions.publish import rescue
 from bot.store import conversation, sessions
 from bot.store.sessions import Session
 from bot.web.pages import downloads
@@ -106,7 +106,7 @@ class SessionPages:
 
     async def _checks(self, request: Request, visitor: Visitor) -> Response:
         session = await self._session(request, visitor)
-        files = await asyncio.to_thread(declared_checks.outputs_of, self._desk.settings.data_dir, session.id)
+        files = await declared_checks.outputs_of(self._desk.files, session.id)
         name, stay = f"forgehand-{session.id}-checks.log", self._stay(visitor, session)
         return downloads.download(name, downloads.of_files(files), stay)
 
@@ -116,8 +116,8 @@ class SessionPages:
         n = number(request, "n")
         found = next((one for one in await sessions.turns_of(self._gate.store, session.id) if one.n == n), None)
         name = found.part(OnFork).patch if found else None
-        file = self._desk.settings.data_dir / "kept" / name if name else None
-        if file is None or not await asyncio.to_thread(file.is_file):
+        file = await self._desk.files.fetch(rescue.kept_name(name)) if name else None
+        if file is None:
             raise Hidden("no such patch")
         return FileResponse(file, media_type="application/octet-stream", filename=file.name, headers={**COMMON})
 

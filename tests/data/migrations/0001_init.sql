@@ -104,3 +104,8 @@ INSERT INTO audit (id, at, actor, action, subject) VALUES
     ('u-1', 1790000000.0, 'operator', 'stop', 'abcd1234');
 INSERT INTO services (id, host, started_at) VALUES
     ('s-1', 'host', 1790000000.0);
+INSERT INTO files (name, version, size, sha256, at) VALUES
+    ('transcripts/a.jsonl', '001790000000-aa', 3,
+    'ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356', 1790000000.0);
+INSERT INTO file_chunks (version, n, body) VALUES
+    ('001790000000-aa', 0, 'eAGrruUCAAJ4AQM=');
