@@ -83,6 +83,11 @@ class Store:
         """Where it is, in words that hold no secret."""
         return self.backend.name
 
+    @property
+    def is_remote(self) -> bool:
+        """Tell whether a server holds the data, which may be away while we are well."""
+        return not isinstance(self.where, Path)
+
     async def write(self, work: Callable[[Database], T]) -> T:
         """Run `work` in the writer's transaction; return when it is committed and synced.
 

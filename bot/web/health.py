@@ -83,8 +83,8 @@ class Health:
         return [*health_routes(self._checks, alive=self._alive), *metrics]
 
     async def _alive(self) -> str | None:
-        """Ignore a shortage of descriptors: it passes without a restart."""
-        trouble = await _store_trouble(self._store)
+        """Ignore what passes without a restart: a shortage of descriptors, a database server that is away."""
+        trouble = None if self._store.is_remote else await _store_trouble(self._store)
         return None if trouble and overload.short_of_descriptors() else trouble
 
     def ready(self, parts: Parts, environments: EnvironmentProvider) -> None:

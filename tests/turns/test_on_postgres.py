@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
+import httpx
 import pytest
 
+from bot.simulation.anthropic import Call, Say, Script, Wait
 from tests.world import World
 from tests.world.command_line import forgehand
 from tests.world.postgres import PostgresServer
+from tests.world.wire_cutter import WireCutter
 
 pytestmark = pytest.mark.postgres
 
@@ -91,3 +95,29 @@ async def test_a_machine_that_is_lost_takes_no_memory_with_it(tmp_path: Path, po
             world.say("/claude ask what did you change?")
             assert await world.outcome(2) == "answered", world.replies()[-1].body
         assert "never goes below zero" in str(world.model.requests[-1].body["messages"])
+
+
+async def test_work_goes_on_after_the_database_was_away(tmp_path: Path, postgres: PostgresServer) -> None:
+    write = Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"})
+    async with WireCutter.running(postgres.port) as wire:
+        address = postgres.fresh().reveal().replace(str(postgres.port), str(wire.port))
+        async with World.running(tmp_path, FORGEHAND_DATABASE_URL=address) as world, world.bot() as running:
+            world.model.default(Script([write, Wait("on"), Say("Added a line.")]))
+            world.say("/claude add a line")
+            await world.model.reached("on", timeout=60)
+            wire.refusing = True
+            wire.cut()
+            world.model.release("on")
+            async with httpx.AsyncClient(base_url=running.url, timeout=30) as client:
+                assert (await client.get("/readyz")).status_code == 503
+                assert (await client.get("/healthz")).status_code == 200, "a restart would not bring it back"
+                hook = world.github.webhook(world.app, "ping", {"zen": "Keep it logically awesome."})
+                answer = await client.post("/webhook", headers=hook.headers, content=hook.body)
+                assert answer.status_code == 503, "GitHub keeps it for redelivery"
+                wire.refusing = False
+                async with asyncio.timeout(30):
+                    while (await client.get("/readyz")).status_code != 200:
+                        await asyncio.sleep(0.2)
+            assert await world.outcome() == "pull_request", world.replies()[0].body
+        assert len(world.pulls()) == 1
+        assert len(world.replies()) == 1

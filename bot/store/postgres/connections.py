@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 import threading
@@ -230,6 +231,7 @@ class PooledReaders:
     """Threads that read, each with a connection of the pool for as long as its work lasts."""
 
     def __init__(self, url: str) -> None:
+        logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # each try of each connection is a warning there
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="store-reader")
         self._connections: ConnectionPool[psycopg.Connection[Any]] = ConnectionPool(
             url,
