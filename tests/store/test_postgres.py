@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
@@ -11,9 +12,10 @@ import pytest
 
 from bot.errors import StoreError, TransientError
 from bot.settings import Secret
-from bot.store.base import Store
+from bot.store.base import Database, Store
 from bot.store.data_directory import Occupied
 from bot.store.rows import one, run
+from bot.store.writer import CommitUnknown
 from tests.store.rows import guids, insert
 from tests.world.postgres import PostgresServer
 from tests.world.wire_cutter import WireCutter
@@ -86,6 +88,32 @@ async def test_a_transaction_that_was_cut_before_its_commit_runs_again(cut: Cut)
     assert await cut.store.write(insert("a")) == 1
     assert cut.wire.lost == 1
     assert await guids(cut.store) == ["a", "before"]
+
+
+async def test_a_commit_of_which_nobody_knows_is_not_repeated(cut: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.store.postgres.connections.BUDGET_SECONDS", 0.5)
+    await cut.store.write(insert("a"))
+    begun, gathered = threading.Event(), threading.Event()
+
+    def hold(_: Database) -> None:
+        begun.set()
+        gathered.wait(4)
+
+    def count(db: Database) -> None:
+        if not cut.wire.lost:
+            cut.wire.lose_answer_to, cut.wire.refusing = b"COMMIT", True
+        run(db, "UPDATE deliveries SET attempts = attempts + 1")
+
+    holding = asyncio.ensure_future(cut.store.write(hold))
+    await asyncio.to_thread(begun.wait, 4)
+    together = [cut.store.backend.submit(count) for _ in range(2)]
+    gathered.set()
+    await holding
+    asyncio.get_running_loop().call_later(1.0, setattr, cut.wire, "refusing", False)
+    assert [type(one) for one in await asyncio.gather(*together, return_exceptions=True)] == [CommitUnknown] * 2
+    cut.wire.refusing = False
+    row = await cut.store.one("SELECT attempts FROM deliveries")
+    assert row == {"attempts": 2}
 
 
 async def test_a_cut_wire_is_an_error_that_passes(cut: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
