@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
@@ -14,6 +15,7 @@ from bot.errors import StoreError, TransientError
 from bot.settings import Secret
 from bot.store.base import Database, Store
 from bot.store.data_directory import Occupied
+from bot.store.postgres import connections
 from bot.store.rows import one, run
 from bot.store.writer import CommitUnknown
 from tests.store.rows import guids, insert
@@ -114,6 +116,24 @@ async def test_a_commit_of_which_nobody_knows_is_not_repeated(cut: Cut, monkeypa
     cut.wire.refusing = False
     row = await cut.store.one("SELECT attempts FROM deliveries")
     assert row == {"attempts": 2}
+
+
+async def test_a_transaction_that_stood_still_too_long_runs_again(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = connections._OPTIONS.replace("session_timeout=5s", "session_timeout=200ms")
+    monkeypatch.setattr(connections, "_OPTIONS", options)
+    store, pauses = await Store.open(postgres.fresh()), [0.8]
+
+    def work(db: Database) -> int:
+        if pauses:
+            time.sleep(pauses.pop())
+        return insert("a")(db)
+
+    assert await store.write(work) == 1
+    assert pauses == []
+    assert await guids(store) == ["a"]
+    await store.close()
 
 
 async def test_a_cut_wire_is_an_error_that_passes(cut: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
