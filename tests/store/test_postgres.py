@@ -219,6 +219,26 @@ async def test_a_newer_schema_is_refused(postgres: PostgresServer) -> None:
         await Store.open(address)
 
 
+async def test_nobody_migrates_under_a_running_service(postgres: PostgresServer) -> None:
+    address = postgres.fresh()
+    store = await Store.open(address)
+    with psycopg.connect(address.reveal()) as connection:
+        connection.execute("DELETE FROM bot.migrations")
+    async with store.claimed():
+        with pytest.raises(Occupied, match="Stop it first"):
+            await Store.open(address)
+    await store.close()
+
+
+async def test_what_is_not_the_networks_fault_is_not_called_so(postgres: PostgresServer) -> None:
+    address = postgres.fresh()
+    await (await Store.open(address)).close()
+    with psycopg.connect(address.reveal()) as connection:
+        connection.execute("DELETE FROM bot.migrations")
+    with pytest.raises(psycopg.errors.DuplicateTable):
+        await Store.open(address)
+
+
 async def test_a_command_does_not_migrate(postgres: PostgresServer) -> None:
     with pytest.raises(StoreError, match="serve"):
         await Store.open_reader(postgres.fresh())

@@ -20,6 +20,10 @@ from bot.store.rows import Database
 from bot.store.writer import Writer
 
 T = TypeVar("T")
+UNREACHABLE = (
+    "FORGEHAND_DATABASE_URL: PostgreSQL cannot be reached, or refuses this user or database. Check that it runs; psql "
+    "with the same URL says more."
+)
 
 
 class PostgresBackend:
@@ -99,23 +103,21 @@ def _prepare(url: str, *, migrate: bool) -> str:
         if waiting and not migrate:
             raise StoreError(f"{where} has an older schema. `forgehand serve` brings it up to date.")
         if waiting:
-            schema.migrate(connection)
+            schema.migrate(connection, where)
     return where
 
 
 @contextmanager
 def _connected(url: str) -> Iterator[psycopg.Connection[Any]]:
     try:
-        with closing(connect(url)) as connection:
+        connection = connect(url)
+    except psycopg.Error:
+        raise StoreError(UNREACHABLE) from None
+    with closing(connection):
+        try:
             yield connection
-    except psycopg.Error as error:
-        translated = faults.translate(error)
-        if translated is not error and not faults.is_lost(error):
-            raise translated from None
-        raise StoreError(
-            "FORGEHAND_DATABASE_URL: PostgreSQL cannot be reached, or refuses this user or database. Check that it "
-            "runs; psql with the same URL says more."
-        ) from None
+        except psycopg.Error as error:
+            raise (StoreError(UNREACHABLE) if faults.is_lost(error) else faults.translate(error)) from None
 
 
 def _name_of(connection: psycopg.Connection[Any]) -> str:
