@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import psycopg
 import pytest
 
+from bot.cli import keys, vault_access
 from bot.errors import StoreError, TransientError
 from bot.settings import Secret
+from bot.setup.serving import serving
 from bot.store.base import Database, Store
 from bot.store.data_directory import Occupied
 from bot.store.postgres import connections
@@ -228,6 +232,39 @@ async def test_nobody_migrates_under_a_running_service(postgres: PostgresServer)
         with pytest.raises(Occupied, match="Stop it first"):
             await Store.open(address)
     await store.close()
+
+
+async def test_a_command_on_another_host_knows_of_the_service(postgres: PostgresServer, tmp_path: Path) -> None:
+    key = base64.b64encode(bytes(32)).decode()
+    values = {"FORGEHAND_DATA_DIR": str(tmp_path), "FORGEHAND_SECRET_KEY": key, "FORGEHAND_PORT": "0"}
+    values["FORGEHAND_DATABASE_URL"] = postgres.fresh().reveal()
+    service = await Store.open(Secret(values["FORGEHAND_DATABASE_URL"]))
+    async with service.claimed():
+        async with vault_access.opened(values, writes=True) as (_, _, alone):
+            assert not alone
+        with pytest.raises(Occupied):
+            async with serving(values):
+                pass
+    await service.close()
+    async with vault_access.opened(values, writes=True) as (_, _, alone):
+        assert alone
+
+
+def test_all_keys_are_not_removed_under_a_service(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = postgres.fresh()
+    monkeypatch.setenv("FORGEHAND_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("FORGEHAND_DATABASE_URL", address.reveal())
+
+    async def remove() -> None:
+        service = await Store.open(address)
+        async with service.claimed():
+            with pytest.raises(Occupied):
+                await keys._remove(None, None, None)
+        await service.close()
+
+    asyncio.run(remove())
 
 
 async def test_what_is_not_the_networks_fault_is_not_called_so(postgres: PostgresServer) -> None:

@@ -77,6 +77,10 @@ class PostgresBackend:
             yield
             self._writing.service = None
 
+    def is_claimed(self) -> bool:
+        with _connected(self._url) as connection:
+            return schema.is_claimed(connection)
+
     @staticmethod
     def exists(url: str) -> bool:
         with _connected(url) as connection:
