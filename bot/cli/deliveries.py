@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import time
 from pathlib import Path
@@ -62,7 +63,8 @@ def explain(id_or_file: IdOrFile, event: Event = "", as_json: AsJson = False, co
         stored = await deliveries.get(store, guid) if guid else None
         return _row(stored) if stored else None
 
-    row = read_store(config, look) if guid and (found is None or exists(database(config))) else None
+    is_stored = bool(guid) and (found is None or console.run(asyncio.to_thread(exists, database(config))))
+    row = read_store(config, look) if is_stored else None
     if row is None and found is not None:
         _foretell(found, as_json, config)
         return

@@ -105,7 +105,7 @@ def remove(
 async def _remove(config: Path | None, name: str | None, account: str | None) -> str:
     from bot.store.accounts import remove_credential, remove_credentials
     from bot.store.base import Store
-    from bot.store.data_directory import DataDirLock
+    from bot.store.data_directory import DataDirLock, Occupied
 
     values = settings.from_environment(config)
     if name is None:
@@ -113,6 +113,8 @@ async def _remove(config: Path | None, name: str | None, account: str | None) ->
         with DataDirLock(folder):
             store = await Store.open(settings.read_database(values))
             try:
+                if await store.is_claimed():
+                    raise Occupied(f"Forgehand is already running with {store.name}. Stop it first.")
                 await remove_credentials(store)
                 await _note(store, "key forgotten", "all of them")
             finally:

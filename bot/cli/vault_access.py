@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def opened(values: Mapping[str, str], *, writes: bool) -> AsyncIterator[tuple[Store, Vault, bool]]:
-    """Open the store and its vault, and say whether the data directory is ours alone; refuse a wrong key.
+    """Open the store and its vault, and say whether they are ours alone; refuse a wrong key.
 
     A command that only reads takes no lock, so that a service can start at the same time. If nothing is stored yet, it
     gets an empty store elsewhere, and the data directory stays empty."""
@@ -46,6 +46,7 @@ async def opened(values: Mapping[str, str], *, writes: bool) -> AsyncIterator[tu
         store = await (Store.open(where, migrate=alone) if writes else Store.open_reader(where))
         stack.push_async_callback(store.close)
         vault = vaults.Vault(store, ring)
+        alone = alone and not await store.is_claimed()
         if alone:
             await vault.prepare()
         yield store, vault, alone

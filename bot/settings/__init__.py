@@ -109,7 +109,7 @@ class Settings:
             self.metrics_token,
             self.github.client_secret,
             Secret(self.e2b.api_key) if self.e2b else None,
-            database.password_of(self.database),
+            *database.passwords_of(self.database),
         )
         always = self.github.private_key, *self.github.webhook_secrets, *self.secret_keys
         return *always, *(one for one in optional if one)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from bot.errors import SettingsError
 from bot.settings.reader import Secret, SettingsReader
@@ -42,7 +42,7 @@ def read(reader: SettingsReader, data_dir: Path) -> Address:
         raise SettingsError(f"{_FORM}. Leave it empty to use SQLite.")
     if password is None:
         return url
-    if parts.password is not None:
+    if parts.password is not None or _parameters(parts, "password"):
         raise SettingsError(f"{NAME} holds a password, and {PASSWORD} is set too. Remove one of them.")
     if parts.username is None:
         raise SettingsError(f"{_FORM}: {PASSWORD} needs the user's name in the URL.")
@@ -50,9 +50,15 @@ def read(reader: SettingsReader, data_dir: Path) -> Address:
     return Secret(parts._replace(netloc=f"{user}:{quote(password.reveal(), safe='')}@{host}").geturl())
 
 
-def password_of(where: Address) -> Secret | None:
-    """The password in a URL, which no text that leaves us may hold."""
+def passwords_of(where: Address) -> tuple[Secret, ...]:
+    """The passwords in a URL, which no text that leaves us may hold: before the host, or among the parameters."""
     if isinstance(where, Path):
-        return None
-    password = urlsplit(where.reveal()).password
-    return Secret(unquote(password)) if password else None
+        return ()
+    parts = urlsplit(where.reveal())
+    found = [parts.password, *_parameters(parts, "password"), *_parameters(parts, "sslpassword")]
+    return tuple(Secret(unquote(one)) for one in found if one)
+
+
+def _parameters(parts: SplitResult, name: str) -> list[str]:
+    pairs = (one.partition("=") for one in parts.query.split("&"))
+    return [value for key, _, value in pairs if unquote(key) == name]

@@ -17,6 +17,7 @@ from bot.events import HANDLED_EVENTS
 from bot.keyring import KeyRing
 from bot.outbound import Redactor
 from bot.registration import Registered
+from bot.settings.database import passwords_of
 from bot.setup.bench import SetupState
 from bot.setup.desk import SetUpDesk
 from bot.setup.door import Door
@@ -46,13 +47,15 @@ async def serving(values: Mapping[str, str]) -> AsyncIterator[SetUp]:
 
     ring = KeyRing(settings.read_secret_keys(values))
     folder, where, door = settings.data_dir(values), settings.read_database(values), Door()
-    redactor = Redactor([door.token.reveal(), *(key.reveal() for key in settings.read_secret_keys(values))])
+    secrets = (door.token, *settings.read_secret_keys(values), *passwords_of(where))
+    redactor = Redactor(secret.reveal() for secret in secrets)
     logs.configure(redactor.redact)
     async with AsyncExitStack() as stack:
         stack.enter_context(DataDirLock(folder))
         await asyncio.to_thread(vault.verify, where, ring)
         store = await Store.open(where)
         stack.push_async_callback(store.close)
+        await stack.enter_async_context(store.claimed())
         kept = Vault(store, ring, redactor.register)
         await kept.prepare()
         bench, hook = SetupState(values, store, kept), _Hook(store)

@@ -46,6 +46,9 @@ class Backend(Protocol):
     def claim(self) -> AbstractContextManager[None]:
         """Hold the database for one service while the block lasts; Occupied if another has it. Blocks."""
 
+    def is_claimed(self) -> bool:
+        """Tell whether a service holds the database, of which our data directory knows nothing. Blocks."""
+
     def close(self) -> None:
         """Write what waits, then close; blocks."""
 
@@ -118,6 +121,10 @@ class Store:
             yield
         finally:
             await asyncio.to_thread(claim.__exit__, None, None, None)
+
+    async def is_claimed(self) -> bool:
+        """Tell whether a service holds the database from another data directory."""
+        return await asyncio.to_thread(self.backend.is_claimed)
 
     async def close(self) -> None:
         """Write what waits, then let go of the database; safe to repeat."""

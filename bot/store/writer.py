@@ -20,6 +20,10 @@ _BATCH = 512
 _WAITING_AT_MOST = 20_000
 
 
+class CommitUnknown(TransientError):
+    """The database was lost in the middle of a commit, and could not be asked since whether it took place."""
+
+
 class WritingConnection(Protocol):
     """A connection for one thread, which alone changes data while its transaction lasts."""
 
@@ -27,7 +31,7 @@ class WritingConnection(Protocol):
         """Take the lock that all writers share."""
 
     def commit(self) -> None:
-        """Return when the transaction is on the disk. An error means that it is not."""
+        """Return when the transaction is on the disk. An error means that it is not, unless it is a CommitUnknown."""
 
     def rollback(self) -> None:
         """End the transaction, if there is one."""
@@ -116,7 +120,11 @@ class Writer:
                 return
 
     def _after_failure(self, waiting: list[WriteJob], error: Exception) -> list[WriteJob]:
-        """Return the jobs to try again: after a lock, those with time left. Else try each alone to find the bad one."""
+        """Return the jobs to try again: after a lock, those with time left; none that may have been committed. Else try
+        each alone to find the bad one."""
+        if isinstance(error, CommitUnknown):
+            self._fail(waiting, error)
+            return []
         if self._connection.may_pass(error):
             now = time.monotonic()
             self._fail([job for job in waiting if job.deadline <= now], error)

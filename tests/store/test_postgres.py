@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import psycopg
 import pytest
 
+from bot.cli import keys, vault_access
 from bot.errors import StoreError, TransientError
 from bot.settings import Secret
-from bot.store.base import Store
+from bot.setup.serving import serving
+from bot.store.base import Database, Store
 from bot.store.data_directory import Occupied
+from bot.store.postgres import connections
 from bot.store.rows import one, run
+from bot.store.writer import CommitUnknown
 from tests.store.rows import guids, insert
 from tests.world.postgres import PostgresServer
 from tests.world.wire_cutter import WireCutter
@@ -86,6 +94,50 @@ async def test_a_transaction_that_was_cut_before_its_commit_runs_again(cut: Cut)
     assert await cut.store.write(insert("a")) == 1
     assert cut.wire.lost == 1
     assert await guids(cut.store) == ["a", "before"]
+
+
+async def test_a_commit_of_which_nobody_knows_is_not_repeated(cut: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.store.postgres.connections.BUDGET_SECONDS", 0.5)
+    await cut.store.write(insert("a"))
+    begun, gathered = threading.Event(), threading.Event()
+
+    def hold(_: Database) -> None:
+        begun.set()
+        gathered.wait(4)
+
+    def count(db: Database) -> None:
+        if not cut.wire.lost:
+            cut.wire.lose_answer_to, cut.wire.refusing = b"COMMIT", True
+        run(db, "UPDATE deliveries SET attempts = attempts + 1")
+
+    holding = asyncio.ensure_future(cut.store.write(hold))
+    await asyncio.to_thread(begun.wait, 4)
+    together = [cut.store.backend.submit(count) for _ in range(2)]
+    gathered.set()
+    await holding
+    asyncio.get_running_loop().call_later(1.0, setattr, cut.wire, "refusing", False)
+    assert [type(one) for one in await asyncio.gather(*together, return_exceptions=True)] == [CommitUnknown] * 2
+    cut.wire.refusing = False
+    row = await cut.store.one("SELECT attempts FROM deliveries")
+    assert row == {"attempts": 2}
+
+
+async def test_a_transaction_that_stood_still_too_long_runs_again(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = connections._OPTIONS.replace("session_timeout=5s", "session_timeout=200ms")
+    monkeypatch.setattr(connections, "_OPTIONS", options)
+    store, pauses = await Store.open(postgres.fresh()), [0.8]
+
+    def work(db: Database) -> int:
+        if pauses:
+            time.sleep(pauses.pop())
+        return insert("a")(db)
+
+    assert await store.write(work) == 1
+    assert pauses == []
+    assert await guids(store) == ["a"]
+    await store.close()
 
 
 async def test_a_cut_wire_is_an_error_that_passes(cut: Cut, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,6 +220,59 @@ async def test_a_newer_schema_is_refused(postgres: PostgresServer) -> None:
     with psycopg.connect(address.reveal()) as connection:
         connection.execute("INSERT INTO bot.migrations (name) VALUES ('9999_future')")
     with pytest.raises(StoreError, match="newer Forgehand"):
+        await Store.open(address)
+
+
+async def test_nobody_migrates_under_a_running_service(postgres: PostgresServer) -> None:
+    address = postgres.fresh()
+    store = await Store.open(address)
+    with psycopg.connect(address.reveal()) as connection:
+        connection.execute("DELETE FROM bot.migrations")
+    async with store.claimed():
+        with pytest.raises(Occupied, match="Stop it first"):
+            await Store.open(address)
+    await store.close()
+
+
+async def test_a_command_on_another_host_knows_of_the_service(postgres: PostgresServer, tmp_path: Path) -> None:
+    key = base64.b64encode(bytes(32)).decode()
+    values = {"FORGEHAND_DATA_DIR": str(tmp_path), "FORGEHAND_SECRET_KEY": key, "FORGEHAND_PORT": "0"}
+    values["FORGEHAND_DATABASE_URL"] = postgres.fresh().reveal()
+    service = await Store.open(Secret(values["FORGEHAND_DATABASE_URL"]))
+    async with service.claimed():
+        async with vault_access.opened(values, writes=True) as (_, _, alone):
+            assert not alone
+        with pytest.raises(Occupied):
+            async with serving(values):
+                pass
+    await service.close()
+    async with vault_access.opened(values, writes=True) as (_, _, alone):
+        assert alone
+
+
+def test_all_keys_are_not_removed_under_a_service(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = postgres.fresh()
+    monkeypatch.setenv("FORGEHAND_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("FORGEHAND_DATABASE_URL", address.reveal())
+
+    async def remove() -> None:
+        service = await Store.open(address)
+        async with service.claimed():
+            with pytest.raises(Occupied):
+                await keys._remove(None, None, None)
+        await service.close()
+
+    asyncio.run(remove())
+
+
+async def test_what_is_not_the_networks_fault_is_not_called_so(postgres: PostgresServer) -> None:
+    address = postgres.fresh()
+    await (await Store.open(address)).close()
+    with psycopg.connect(address.reveal()) as connection:
+        connection.execute("DELETE FROM bot.migrations")
+    with pytest.raises(psycopg.errors.DuplicateTable):
         await Store.open(address)
 
 

@@ -111,10 +111,16 @@ def test_the_password_of_the_database_may_stand_in_a_file_of_its_own(tmp_path: P
     assert isinstance(address.database, Secret)
     assert address.database.reveal() == "postgresql://me:a%20word%2Fwith%40signs@db:5433/bot?sslmode=require"
     assert Secret("a word/with@signs") in address.secrets()
-    for url in ("postgresql://db/bot", "postgresql://me:other@db/bot"):
+    for url in ("postgresql://db/bot", "postgresql://me:other@db/bot", "postgresql://me@db/bot?password=other"):
         with pytest.raises(SettingsError, match="FORGEHAND_DATABASE") as refused:
             settings.read({**NEEDED, **given, "FORGEHAND_DATABASE_URL": url})
         assert "other" not in str(refused.value)
+
+
+@pytest.mark.parametrize("parameter", ["password", "sslpassword", "pass%77ord"])
+def test_a_password_among_the_parameters_of_the_databases_url_is_a_secret(parameter: str) -> None:
+    url = f"postgresql://me@db/bot?sslmode=require&{parameter}=a%2Fb+c"
+    assert Secret("a/b+c") in settings.read({**NEEDED, "FORGEHAND_DATABASE_URL": url}).secrets()
 
 
 def test_a_private_key_on_one_line_is_one() -> None:

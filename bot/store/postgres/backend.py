@@ -21,6 +21,10 @@ from bot.store.rows import Database
 from bot.store.writer import Writer
 
 T = TypeVar("T")
+UNREACHABLE = (
+    "FORGEHAND_DATABASE_URL: PostgreSQL cannot be reached, or refuses this user or database. Check that it runs; psql "
+    "with the same URL says more."
+)
 
 
 class PostgresBackend:
@@ -72,6 +76,10 @@ class PostgresBackend:
             yield
             self._writing.service = None
 
+    def is_claimed(self) -> bool:
+        with _connected(self._url) as connection:
+            return schema.is_claimed(connection)
+
     @staticmethod
     @contextmanager
     def unused(url: str) -> Iterator[None]:
@@ -91,7 +99,7 @@ class PostgresBackend:
     @staticmethod
     @contextmanager
     def filling(url: str) -> Iterator[Database]:
-        _prepare(url, migrate=True)
+        _prepare(url, migrate=True, alone=True)
         with _connected(url, patient=True) as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (WRITERS,))
             yield Statements(connection)
@@ -119,15 +127,17 @@ class PostgresBackend:
             self._writing.close()
 
 
-def _prepare(url: str, *, migrate: bool) -> str:
-    """Bring the schema up to date if that is asked for; return the name of the database."""
+def _prepare(url: str, *, migrate: bool, alone: bool = False) -> str:
+    """Bring the schema up to date if that is asked for; return the name of the database.
+
+    `alone`: the caller keeps services out."""
     with _connected(url) as connection:
         where = _name_of(connection)
         waiting = schema.inspect(connection, where)
         if waiting and not migrate:
             raise _older(where)
         if waiting:
-            schema.migrate(connection)
+            schema.migrate(connection, where, alone=alone)
     return where
 
 
@@ -137,7 +147,8 @@ def _held(url: str) -> Iterator[psycopg.Connection[Any]]:
     with _connected(url) as lock:
         taken = lock.execute("SELECT pg_try_advisory_lock(%s)", (SERVICE,)).fetchone()
         if taken != (True,):
-            running = lock.execute("SELECT host FROM services ORDER BY started_at DESC").fetchone()
+            hosts = "SELECT host FROM services ORDER BY started_at DESC"
+            running = lock.execute(hosts).fetchone() if schema.exists(lock) else None
             where = f" on {running[0]}" if running else ""
             raise Occupied(f"Forgehand is already running{where} with {_name_of(lock)}. Stop it first.")
         yield lock
@@ -150,16 +161,14 @@ def _older(where: str) -> StoreError:
 @contextmanager
 def _connected(url: str, *, patient: bool = False) -> Iterator[psycopg.Connection[Any]]:
     try:
-        with closing(connect(url, patient=patient)) as connection:
+        connection = connect(url, patient=patient)
+    except psycopg.Error:
+        raise StoreError(UNREACHABLE) from None
+    with closing(connection):
+        try:
             yield connection
-    except psycopg.Error as error:
-        translated = faults.translate(error)
-        if translated is not error and not faults.is_lost(error):
-            raise translated from None
-        raise StoreError(
-            "FORGEHAND_DATABASE_URL: PostgreSQL cannot be reached, or refuses this user or database. Check that it "
-            "runs; psql with the same URL says more."
-        ) from None
+        except psycopg.Error as error:
+            raise (StoreError(UNREACHABLE) if faults.is_lost(error) else faults.translate(error)) from None
 
 
 def _name_of(connection: psycopg.Connection[Any]) -> str:

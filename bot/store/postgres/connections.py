@@ -27,7 +27,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from bot.errors import StoreError, TransientError
 from bot.store.postgres import dialect, faults
 from bot.store.rows import Cursor, Database
-from bot.store.writer import BUDGET_SECONDS, CLOSED
+from bot.store.writer import BUDGET_SECONDS, CLOSED, CommitUnknown
 
 T = TypeVar("T")
 THREADS = 4
@@ -187,14 +187,14 @@ class PostgresWriting:
         deadline = time.monotonic() + BUDGET_SECONDS
         while time.monotonic() < deadline:
             try:
-                self._connection = connect(self._url)
+                self._connection = self._connection or connect(self._url)
                 found = self._connection.execute("SELECT pg_xact_status(%s::xid8)", (self._transaction,)).fetchone()
                 if found is not None and found[0] != "in progress":
                     return bool(found[0] == "committed")
             except psycopg.Error:
                 self._drop()
             time.sleep(_RETRY_SECONDS)
-        raise TransientError("PostgreSQL was lost while it stored something; nobody knows yet whether it did.", 10.0)
+        raise CommitUnknown("PostgreSQL was lost while it stored something; nobody knows yet whether it did.", 10.0)
 
     def rollback(self) -> None:
         try:

@@ -20,9 +20,10 @@ def state_of(error: BaseException) -> str:
 
 
 def is_lost(error: BaseException) -> bool:
-    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return False
-    return not state_of(error) or state_of(error).startswith(_LOST)
+    """Where the server has said a state, the class of the error does not count: that of 25P03 is InternalError."""
+    if state := state_of(error):
+        return state.startswith(_LOST)
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
 
 def may_pass(error: BaseException) -> bool:

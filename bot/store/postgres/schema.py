@@ -9,8 +9,9 @@ import psycopg
 
 from bot.errors import StoreError
 from bot.store import migrations
+from bot.store.data_directory import Occupied
 from bot.store.postgres import dialect
-from bot.store.postgres.connections import SCHEMA, WRITERS
+from bot.store.postgres.connections import SCHEMA, SERVICE, WRITERS
 
 OLDEST = 14
 MOVED = "moved"
@@ -34,10 +35,13 @@ def inspect(connection: psycopg.Connection[Any], where: str) -> bool:
     return known != applied
 
 
-def migrate(connection: psycopg.Connection[Any]) -> None:
-    """Apply what waits, all in one transaction: interrupted anywhere, nothing of it is there."""
+def migrate(connection: psycopg.Connection[Any], where: str, *, alone: bool) -> None:
+    """Apply what waits, all in one transaction: interrupted anywhere, nothing of it is there. Occupied if a service
+    runs, since its statements are for the schema as it is."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (WRITERS,))
+        if not alone and is_claimed(connection):
+            raise Occupied(f"{where} has an older schema, and Forgehand is running with it. Stop it first.")
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         connection.execute(_APPLIED)
         applied = {row[0] for row in connection.execute("SELECT name FROM migrations")}
@@ -47,6 +51,16 @@ def migrate(connection: psycopg.Connection[Any]) -> None:
                     if statement.strip():
                         connection.execute(statement.encode())
                 connection.execute("INSERT INTO migrations (name) VALUES (%s)", (one.name,))
+
+
+def is_claimed(connection: psycopg.Connection[Any]) -> bool:
+    """Tell whether a service holds the database."""
+    held = """
+    SELECT 1 FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database
+    WHERE locktype = 'advisory' AND datname = current_database() AND granted
+      AND (classid, objid, objsubid) = (0, %s, 1)
+    """
+    return connection.execute(held, (SERVICE,)).fetchone() is not None
 
 
 def exists(connection: psycopg.Connection[Any]) -> bool:

@@ -93,6 +93,9 @@ class SqliteBackend:
     def claim(self) -> AbstractContextManager[None]:
         return nullcontext()  # the lock on its folder says it already
 
+    def is_claimed(self) -> bool:
+        return False
+
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
