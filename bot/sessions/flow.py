@@ -20,7 +20,7 @@ from bot.models import Outcome, Step, TurnKey, TurnState
 from bot.sessions import environments, moves, setbacks
 from bot.sessions.moves import End, Move, To
 from bot.sessions.services import Services
-from bot.sessions.starting_point import follow_move, restore_mirror
+from bot.sessions.starting_point import follow_rename, restore_mirror
 from bot.sessions.steps import collect, furnish, prepare, publish, settle, verify, work
 from bot.store import sessions
 from bot.store.sessions import Turn
@@ -76,7 +76,7 @@ class Flow:
         self._services.signals.forget(key)
 
     async def _try_step(self, turn: Turn, failures: int) -> int:
-        """Try the present step once; after a failure that may pass, wait. Return the failures since the last success."""
+        """Try the step once; after a failure that may pass, wait. Return the failures since the last success."""
         self._services.board.touch(turn.key)
         began = time.monotonic()
         try:
@@ -112,7 +112,7 @@ class Flow:
 
     async def _failed(self, turn: Turn, error: BotError | SandboxError) -> Move:
         if isinstance(error, GitHubRefused):
-            await follow_move(self._services, turn, error)
+            await follow_rename(self._services, turn, error)
         log.error("turn failed", extra={"turn": turn.key.workflow_id, "step": turn.step, "error": str(error)})
         outcome, words = Outcome.FAILED, endings.step_failed(turn.step, str(error))
         if isinstance(error, KeyRefused):

@@ -164,7 +164,7 @@ class Turn(Queued):
     resumptions: int
     """How often its agent was lost and started again."""
     mending: int | None
-    """The attempt that got the failures of the checks."""
+    """The attempt in which the agent got the failures of the checks."""
     checkpoint_at: float | None
     """When its work so far was last brought home."""
     agent_result: str | None
@@ -179,6 +179,7 @@ class Turn(Queued):
     rescue_until: float | None
     kept: str | None
     attempts: int
+    """How often it was taken up, for the first time or after a crash."""
     work_started_at: float | None
     pulse_at: float | None
     new_branch: bool
@@ -213,7 +214,7 @@ class Turn(Queued):
 
     @property
     def attempt(self) -> int:
-        """The number of runs before the present one: the lost ones, and the one whose checks failed."""
+        """The number of the agent's run in this turn, from 0: each loss, and failed checks once, start another."""
         return self.resumptions + (self.mending is not None)
 
 
