@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from bot.commands.options import NO_OPTIONS
 from bot.errors import BotError, GitHubRefused, TransientError
 from bot.events.checks import CheckEnded
-from bot.events.threads import Remark, standing
+from bot.events.threads import Remark, text_digest
 from bot.github import checks
 from bot.github.types import Pull
 from bot.handlers import turns
@@ -260,7 +260,7 @@ class _Round:
             created_at=at,
             comment_id=wish.comment_id if wish else None,
             via_app=None,
-            thread_sha256=wish.thread_sha256 if wish and wish.thread_sha256 else standing(pull.title, pull.body),
+            thread_sha256=wish.thread_sha256 if wish and wish.thread_sha256 else text_digest(pull.title, pull.body),
             key=watch.source,
         )
 

@@ -179,7 +179,7 @@ class Turn(Queued):
     rescue_until: float | None
     kept: str | None
     attempts: int
-    """How often it was taken up, for the first time or after a crash."""
+    """How often admission has started it."""
     work_started_at: float | None
     pulse_at: float | None
     new_branch: bool

@@ -24,7 +24,7 @@ from bot.agent.material import (
     rule_names,
 )
 from bot.errors import GitHubRefused, NotFound
-from bot.events.threads import standing
+from bot.events.threads import text_digest
 from bot.git.cache import Comparison
 from bot.github import reviews
 from bot.github.client import InstallationClient
@@ -193,7 +193,7 @@ async def _conversation(services: Services, turn: Turn, thread: Thread) -> _Conv
         trusted=await trust.of(issue),
         body=issue.body,
         at=issue.created_at,
-        changed_since=turn.thread_sha256 not in (None, standing(issue.title, issue.body)),
+        changed_since=turn.thread_sha256 not in (None, text_digest(issue.title, issue.body)),
     )
     asking = (one for one in comments if one.id == turn.source_comment and one.updated_at == one.created_at)
     numbers = {spot.comment_id: number for number, spot in enumerate(spots, 1)}
