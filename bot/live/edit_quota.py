@@ -183,7 +183,7 @@ class EditQuotas:
 
 
 class Weight(IntEnum):
-    """The worth of a change: the heavier goes first, and from PRESSING on it may use the bucket's reserve."""
+    """The worth of a change: the heavier goes first, and from PRESSING on it may use what the bucket keeps."""
 
     NEWS = 0
     PRESSING = 1

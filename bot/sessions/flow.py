@@ -182,10 +182,10 @@ class Flow:
         store, move = self._services.store, moves.with_clean_words(move, self._services.redactor.redact)
         if isinstance(move, To):
             if move.step is not turn.step or move.columns or move.parts or move.ending:
-                await sessions.advance(store, turn.key, move.step, move.found, **move.columns)
+                await sessions.advance(store, turn.key, move.step, move.result, **move.columns)
         elif turn.step is Step.SETTLE:
             # Settling itself has failed; the turn must still end.
             await sessions.finish(store, turn.key, move.outcome, move.detail)
             self._services.board.touch(turn.key, final=True)
         else:
-            await sessions.advance(store, turn.key, Step.SETTLE, move.found, **move.columns)
+            await sessions.advance(store, turn.key, Step.SETTLE, move.result, **move.columns)
