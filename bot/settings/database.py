@@ -1,4 +1,4 @@
-"""Where the store is: a file of SQLite in the data directory, or a PostgreSQL server that replicas share."""
+"""Where the store is: an SQLite file in the data directory, or a database on a PostgreSQL server."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Connections to PostgreSQL: how they are made, what a statement sees, and the one writer's transaction.
 
-Whoever writes holds a lock that all replicas share, so that transactions which write run one after the other, as
-they do with SQLite. A commit whose answer was lost is looked up by the
-number of its transaction before anything is repeated.
+Whoever writes holds a lock that all processes share, so that transactions which write run one after the other, as they
+do with SQLite. After a commit without an answer, we ask for the transaction by its number before we repeat anything.
 """
 
 from __future__ import annotations
