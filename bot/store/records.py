@@ -146,7 +146,7 @@ class Queued(Record):
 
 @dataclass(frozen=True)
 class Turn(Queued):
-    """One run of the agent in a session; the fields listed here are those that a step may set."""
+    """A turn with everything about it; the fields listed here are those that a step may set."""
 
     kind: str
     model: str
