@@ -162,7 +162,7 @@ class Turn(Queued):
     untrusted: bool
     """True if the agent has read words of people without write access."""
     resumptions: int
-    """How often its agent was lost and started again."""
+    """How often it went back to `furnish`: its agent was lost, or refused its memory."""
     mending: int | None
     """The attempt in which the agent got the failures of the checks."""
     checkpoint_at: float | None
@@ -214,7 +214,7 @@ class Turn(Queued):
 
     @property
     def attempt(self) -> int:
-        """The number of the agent's run in this turn, from 0: each loss, and failed checks once, start another."""
+        """The number of the agent's run in this turn, from 0. A resumption starts another, and so do failed checks."""
         return self.resumptions + (self.mending is not None)
 
 
