@@ -1,4 +1,4 @@
-"""Where the store is: an SQLite file in the data directory, or a database on a PostgreSQL server."""
+"""Finds the store: an SQLite file in the data directory, or a database on a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _FORM = f"{NAME} must be like postgresql://user@host:5432/forgehand"
 
 
 def in_folder(data_dir: Path) -> Path:
-    """The path of the file; nothing else says where it is."""
+    """Return the path of the file; nothing else decides it."""
     return data_dir / "state.db"
 
 
 def read(reader: SettingsReader, data_dir: Path) -> Address:
-    """The password may stand in the URL, or better in a file of its own."""
+    """Read the address. The password may be in the URL, or better in a separate file."""
     url, password = reader.secret(NAME), reader.secret(PASSWORD)
     if url is None:
         if password is not None:
@@ -45,7 +45,7 @@ def read(reader: SettingsReader, data_dir: Path) -> Address:
 
 
 def password_of(where: Address) -> Secret | None:
-    """The password in a URL, which no text that leaves us may hold."""
+    """Return the password in a URL, which no text that leaves us may hold."""
     if isinstance(where, Path):
         return None
     password = urlsplit(where.reveal()).password

@@ -27,7 +27,7 @@ SESSION_SETTABLE = {"agent_session_id", "budget_usd", "branch", "pull_number", "
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step has found out beyond the columns of its turn; stored in the transaction that leaves the step."""
+    """A step's results beyond the columns of its turn; stored in the transaction that leaves the step."""
 
     ending: tuple[Outcome, str | None] | None = None
     """Its outcome and detail, unless they were stated before."""
