@@ -20,7 +20,7 @@ from bot.errors import BotError, SettingsError
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
 from bot.handlers import changes
-from bot.handlers.ci_rounds import Rounds
+from bot.handlers.ci_rounds import CheckWatches
 from bot.handlers.cli_requests import CliRequests
 from bot.handlers.desk import Desk
 from bot.handlers.intake import Intake
@@ -276,7 +276,7 @@ async def _work(
     reading = LogReading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds, since=began)
     delivery_log = DeliveryLog(services.github, services.store, reading)
     loops = [admission.loop, sweeps, delivery_log.loop, Intake(desk, wakes).loop, CliRequests(desk).loop]
-    loops += [Rounds(desk).loop, Retention(services).loop, CheckBoard(services.store, services.outbound).loop]
+    loops += [CheckWatches(desk).loop, Retention(services).loop, CheckBoard(services.store, services.outbound).loop]
     if services.snapshots is not None:
         loops.append(Warming(services, services.snapshots).loop)
     for loop in loops:

@@ -148,7 +148,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class TurnKey:
-    """One run of the agent in a session, numbered from 1."""
+    """A turn by its session and its number, from 1."""
 
     session: SessionId
     n: int

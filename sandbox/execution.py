@@ -41,7 +41,7 @@ class ExecutionEnvironment:
     """A repository and an agent in an environment. Every method may be called again after a crash of the caller."""
 
     def __init__(self, primitives: EnvironmentPrimitives, agent: Agent, *, attempt: int = 0) -> None:
-        """`attempt`: how many earlier runs of the present turn were lost."""
+        """`attempt`: the number of the present run in its turn, from 0."""
         self.primitives = primitives
         self.agent = agent
         self._attempt = attempt
@@ -149,7 +149,7 @@ class ExecutionEnvironment:
         await self.primitives.launch(self._name(run.turn), argv, cwd=posixpath.dirname(self._layout.runner))
 
     def context(self, turn: int) -> str:
-        """The folder in which the agent finds the files beside its prompt."""
+        """Return the folder in which the agent finds the files beside its prompt."""
         return context_folder(self._layout, turn, self._attempt)
 
     async def put_beside(self, turn: int, files: Mapping[str, bytes]) -> list[str]:

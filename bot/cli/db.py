@@ -67,7 +67,7 @@ def migrate(
 
 
 def _target(values: dict[str, str], to: str) -> Address:
-    if database.password_of(settings.Secret(to)) is not None:
+    if database.passwords_of(settings.Secret(to)):
         console.fail(f"The URL holds a password, which others see. Put it into {database.PASSWORD} or its _FILE.")
     try:
         return settings.read_database({**values, database.NAME: to})

@@ -1,7 +1,7 @@
 """The engine on DBOS, embedded on its own SQLite file; this package alone knows DBOS and SQLAlchemy.
 
 It gets only ids, never a token, because its arguments are pickled to disk. Progress is in our store, so `engine.db` can
-be lost: `adopt` submits unfinished turns again."""
+be lost: `resubmit` submits unfinished turns again."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DurableEngine:
         self._loop = asyncio.get_running_loop()
         dbos = (await asyncio.to_thread(importlib.import_module, "dbos")).DBOS
         dbos.destroy(destroy_registry=True)
-        _adopt_logger()
+        _take_over_logger()
         await asyncio.to_thread(_set_aside_if_spoilt, self._path)
         self._sql = _sqlite_engine(self._path)
         dbos(
@@ -64,7 +64,7 @@ class DurableEngine:
                 "notification_listener_polling_interval_sec": POLL_SECONDS,
             }
         )
-        _adopt_logger()
+        _take_over_logger()
         self._workflow = self._define(dbos)
         self._dbos = dbos
         await asyncio.to_thread(self._launch, dbos, self._sql)
@@ -134,13 +134,13 @@ class DurableEngine:
             return EngineStatus.ABSENT
         return _LIVE.get(found.status, EngineStatus.ENDED)
 
-    async def adopt(self, turns: list[tuple[TurnKey, str]]) -> int:
-        adopted = 0
+    async def resubmit(self, turns: list[tuple[TurnKey, str]]) -> int:
+        resubmitted = 0
         for key, thread in turns:
             if await self.status(key) in (EngineStatus.ABSENT, EngineStatus.ENDED):
                 await self.submit(key, thread)
-                adopted += 1
-        return adopted
+                resubmitted += 1
+        return resubmitted
 
     async def drain(self) -> None:
         self._draining = True
@@ -160,7 +160,7 @@ class DurableEngine:
         return self._dbos
 
 
-def _adopt_logger() -> None:
+def _take_over_logger() -> None:
     """Remove DBOS' own handler, which bypasses the redactor and keeps a stream that may be closed."""
     logger = logging.getLogger("dbos")
     logger.handlers.clear()

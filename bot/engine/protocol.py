@@ -29,7 +29,7 @@ class Engine(Protocol):
 
     async def status(self, key: TurnKey) -> EngineStatus: ...
 
-    async def adopt(self, turns: list[tuple[TurnKey, str]]) -> int:
+    async def resubmit(self, turns: list[tuple[TurnKey, str]]) -> int:
         """Submit turns (with their threads) that no live workflow runs; return how many."""
 
     async def drain(self) -> None:

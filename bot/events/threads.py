@@ -16,7 +16,7 @@ from bot.models import LEFT, ON_PUSH, DeliveryId, InstallationId, Origin, Person
 
 @dataclass(frozen=True)
 class Remark:
-    """A person's text on a thread: the common fields of comments, bodies and reviews."""
+    """An act of a person on a thread that may ask for something: a text, a label, a tick, a press, a push."""
 
     origin: Origin
     thread: Thread
@@ -28,7 +28,7 @@ class Remark:
     via_app: int | None
     """The App that wrote it in the person's name."""
     thread_sha256: str = ""
-    """Digest of the thread's own text at that moment (`standing`)."""
+    """Digest of the thread's own text at that moment (`text_digest`)."""
     before: str | None = None
     """The text before an edit."""
     changed_at: float = 0.0
@@ -51,7 +51,7 @@ class Remark:
         return self.comment_id
 
     @property
-    def place(self) -> Spot | None:
+    def spot(self) -> Spot | None:
         return None
 
 
@@ -101,10 +101,6 @@ class ReviewCommentCreated(Remark):
     """A comment on a line of the diff."""
 
     spot: Spot | None = None
-
-    @property
-    def place(self) -> Spot | None:
-        return self.spot
 
 
 @dataclass(frozen=True)
@@ -167,8 +163,8 @@ class ButtonPressed(Remark):
         return f"press:{self.thread.repo.id}:{self.pressed}"
 
 
-def standing(title: str, body: str) -> str:
-    """Digest a thread's own text, to tell whether it is still the one that a command's author saw."""
+def text_digest(title: str, body: str) -> str:
+    """Digest a thread's own text. It tells whether the text is still the one that a command's author saw."""
     text = f"{title}\n\n{body}".replace("\r\n", "\n").strip()
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
@@ -263,7 +259,7 @@ def _wordless(
         created_at=at,
         comment_id=None,
         via_app=None,
-        thread_sha256=standing(subject.title or "", subject.body or ""),
+        thread_sha256=text_digest(subject.title or "", subject.body or ""),
         closed_to_us=_closed_to_us(payload),
         **more,
     )
@@ -304,7 +300,7 @@ def _remark(kind: type[Remark], origin: Origin, payload: events.OfThread, now: f
         created_at=created_at,
         comment_id=text.id if isinstance(text, events.Text) else None,
         via_app=text.performed_via_github_app.id if text.performed_via_github_app else None,
-        thread_sha256=standing(payload.subject().title or "", payload.subject().body or ""),
+        thread_sha256=text_digest(payload.subject().title or "", payload.subject().body or ""),
         changed_at=_epoch(text.updated_at) if text.updated_at else created_at,
         before=payload.changes.body.text if payload.changes and payload.changes.body else None,
         closed_to_us=_closed_to_us(payload),

@@ -146,21 +146,21 @@ class Left:
 
 
 async def reverted(git_dir: Path, commit: str, before: str, tip: str) -> str | None:
-    """Return the tree of `tip` without what `commit` changed over `before`; None if later changes conflict."""
+    """Return the tree of `tip` without what `commit` changed since `before`; None if later changes conflict."""
     if tip == commit:
         return await _parsed(git_dir, f"{before}^{{tree}}")
     return await merged(git_dir, commit, tip, before)
 
 
-async def merged(git_dir: Path, over: str, ours: str, theirs: str) -> str | None:
-    """Return the tree of `ours` with what `theirs` changed over `over`; None if they conflict.
+async def merged(git_dir: Path, base: str, ours: str, theirs: str) -> str | None:
+    """Return the tree of `ours` with what `theirs` changed since `base`; None if they conflict.
 
-    This merges two commits that exist only for it, so that `over` alone is their merge base."""
-    base = await _parsed(git_dir, f"{over}^{{commit}}")
+    This merges two commits that exist only for it, so that `base` alone is their merge base."""
+    parent = await _parsed(git_dir, f"{base}^{{commit}}")
     trees = [await _parsed(git_dir, f"{one}^{{tree}}") for one in (ours, theirs)]
-    if base is None or None in trees:
+    if parent is None or None in trees:
         return None
-    sides = [await make(git_dir, tree, [base], "side", author=NOBODY, when=0) for tree in trees if tree]
+    sides = [await make(git_dir, tree, [parent], "side", author=NOBODY, when=0) for tree in trees if tree]
     argv = ["merge-tree", "--write-tree", "--no-messages", *sides]
     result = await run_git(argv, git_dir, timeout=MERGE_SECONDS, accept=(0, 1))
     return result.text.split("\n")[0] if result.exit_code == 0 else None

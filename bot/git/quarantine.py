@@ -79,12 +79,12 @@ class Quarantine:
         return await commits.with_file(self._dir, commit, path, content)
 
     async def reverted(self, commit: str, before: str, tip: str) -> str | None:
-        """Return the tree of `tip` without what `commit` changed over `before`; None if later changes conflict."""
+        """Return the tree of `tip` without what `commit` changed since `before`; None if later changes conflict."""
         return await commits.reverted(self._dir, commit, before, tip)
 
-    async def merged(self, over: str, ours: str, theirs: str) -> str | None:
-        """Return the tree of `ours` with what `theirs` changed over `over`; None if they conflict."""
-        return await commits.merged(self._dir, over, ours, theirs)
+    async def merged(self, base: str, ours: str, theirs: str) -> str | None:
+        """Return the tree of `ours` with what `theirs` changed since `base`; None if they conflict."""
+        return await commits.merged(self._dir, base, ours, theirs)
 
     async def merge_base(self, one: str, other: str) -> str | None:
         return await commits.merge_base(self._dir, one, other)

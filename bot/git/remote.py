@@ -175,7 +175,7 @@ async def remove_ref(git_dir: Path, access: RemoteAccess, ref: str, sha: str) ->
 @dataclass(frozen=True)
 class PushResult:
     sha: str
-    adopted: bool
+    arrived_before: bool
     """An earlier push had arrived although its answer had not."""
 
 
@@ -199,7 +199,7 @@ class Push:
             places = await heads(self.git_dir, self.access)
         actual = places.get(self.branch)
         if actual == self.commit:
-            return PushResult(self.commit, adopted=True)
+            return PushResult(self.commit, arrived_before=True)
         if actual != self.expect:
             raise PushRaced(self.branch, actual)
         if self.expect is None:
@@ -214,7 +214,11 @@ class Push:
         io = Io(config={"push.negotiate": "true"} if parent and parent not in places.values() else {})
         argv = [*lease, "--end-of-options", self.access.url, f"{self.commit}:{ref}"]
         sent = await _send(argv, self.git_dir, self.access, ref, io)
-        return await self._settle(sent) if isinstance(sent, BotError) else PushResult(self.commit, adopted=sent == "=")
+        return (
+            await self._settle(sent)
+            if isinstance(sent, BotError)
+            else PushResult(self.commit, arrived_before=sent == "=")
+        )
 
     async def _require_descent(self, ancestor: str) -> None:
         argv = ["merge-base", "--is-ancestor", "--end-of-options", ancestor, self.commit]
@@ -226,7 +230,7 @@ class Push:
         """Ask the remote after a failure: the push is done if it has our commit, and raced if the branch moved."""
         actual = await branch_sha(self.git_dir, self.access, self.branch)
         if actual == self.commit:
-            return PushResult(self.commit, adopted=True)
+            return PushResult(self.commit, arrived_before=True)
         if actual != self.expect:
             raise PushRaced(self.branch, actual)
         raise otherwise

@@ -203,7 +203,7 @@ async def _pressed_on_page(word: str, session: Session, person: Person, desk: De
 
 
 async def _retry(remark: Remark, desk: Desk) -> Handled:
-    remark = replace(remark, thread_sha256=await desk.standing(remark.thread))
+    remark = replace(remark, thread_sha256=await desk.text_digest(remark.thread))
     return await retry.handle(Command("retry"), remark, desk)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from bot.commands.options import NO_OPTIONS
 from bot.errors import BotError, GitHubRefused, TransientError
 from bot.events.checks import CheckEnded
-from bot.events.threads import Remark, standing
+from bot.events.threads import Remark, text_digest
 from bot.github import checks
 from bot.github.types import Pull
 from bot.handlers import turns
@@ -62,7 +62,9 @@ async def ended(event: CheckEnded, desk: Desk) -> Handled:
     return ignored("noted: the checks of this commit are looked at once they have settled")
 
 
-class Rounds:
+class CheckWatches:
+    """Follows the watches of `store/ci`: each is looked at when it is due."""
+
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._room = asyncio.Semaphore(AT_ONCE)
@@ -75,22 +77,22 @@ class Rounds:
             key = (watch.repo_id, watch.number)
             if key not in self._under_way:
                 self._under_way.add(key)
-                self.loop.begin(self._one(key, watch))
+                self.loop.begin(self._follow(key, watch))
 
-    async def _one(self, key: tuple[int, int], watch: CheckWatch) -> None:
+    async def _follow(self, key: tuple[int, int], watch: CheckWatch) -> None:
         try:
             async with self._room:
-                if wait := await self._seen_to(watch):
+                if wait := await self._look_at(watch):
                     await ci.later(self._desk.store, watch, wait)
         except BotError as error:  # from the store: it stays due
             log.warning("checks wait for the store", extra={"error": str(error)})
         finally:
             self._under_way.discard(key)
 
-    async def _seen_to(self, watch: CheckWatch) -> float:
-        """Run a round; return 0, or the seconds until the next try."""
+    async def _look_at(self, watch: CheckWatch) -> float:
+        """Look once; return 0, or the seconds until the next try."""
         try:
-            await _Round(watch, self._desk).go()
+            await _CheckLook(watch, self._desk).go()
         except TransientError as error:
             log.warning("checks wait", extra={"error": str(error)})
             return error.retry_after or AGAIN_SECONDS
@@ -104,7 +106,7 @@ class Rounds:
 
 
 @dataclass(frozen=True)
-class _Round:
+class _CheckLook:
     """One look at a watch; a repeated one finds its effects by their keys."""
 
     watch: CheckWatch
@@ -260,7 +262,7 @@ class _Round:
             created_at=at,
             comment_id=wish.comment_id if wish else None,
             via_app=None,
-            thread_sha256=wish.thread_sha256 if wish and wish.thread_sha256 else standing(pull.title, pull.body),
+            thread_sha256=wish.thread_sha256 if wish and wish.thread_sha256 else text_digest(pull.title, pull.body),
             key=watch.source,
         )
 

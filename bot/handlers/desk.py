@@ -102,8 +102,8 @@ class Desk:
     async def reply(self, remark: Remark, text: str) -> None:
         """Post one answer to a remark, however often this runs; in a diff, below the remark."""
         marker = f"<!-- forgehand:reply={remark.source} -->"
-        if remark.place is not None:
-            await self.outbound.reply(remark.thread, remark.place.comment_id, f"{marker}\n{text}", marker)
+        if remark.spot is not None:
+            await self.outbound.reply(remark.thread, remark.spot.comment_id, f"{marker}\n{text}", marker)
         else:
             await self.outbound.comment(remark.thread, f"{marker}\n{text}", marker)
 
@@ -125,14 +125,14 @@ class Desk:
         """React to the comment, or to the thread for its own text; a whole review takes no reaction."""
         if remark.comment_id is not None and remark.react_to is None:
             return
-        on_diff = remark.place is not None
+        on_diff = remark.spot is not None
         with contextlib.suppress(GitHubRefused):  # deleted or locked meanwhile: the request is carried out all the same
             await self.outbound.react(remark.thread, remark.react_to, reaction, on_review_comment=on_diff)
 
-    async def standing(self, thread: Thread) -> str:
-        """Digest the thread's present text: a button brings none, so its person means this one."""
+    async def text_digest(self, thread: Thread) -> str:
+        """Digest the thread's present text: a press on a button brings none, so it means this one."""
         issue = await self.github.installation(thread.installation).issue(thread.repo, thread.number)
-        return threads.standing(issue.title, issue.body)
+        return threads.text_digest(issue.title, issue.body)
 
     async def redraw(self, key: TurnKey) -> None:
         """Write the live comment of a turn again, even a final one, because its offers have changed."""

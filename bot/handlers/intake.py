@@ -24,7 +24,7 @@ from bot.store.deliveries import DeliveryState, StoredDelivery, ThreadId, Waitin
 
 log = logging.getLogger(__name__)
 
-MOST_ATTEMPTS = 40
+MOST_TRIES = 40
 """Half an hour without an answer from GitHub."""
 LOOK_SECONDS = 10.0
 LONGEST_PAUSE_SECONDS = 60.0
@@ -116,10 +116,10 @@ class Intake:
         pause = 0.0
         try:
             for _ in range(IN_A_ROW):
-                if (found := await self._next(thread)) is None:
+                if (found := await self._read_next(thread)) is None:
                     break
                 with logs.about(delivery=found[0].guid):
-                    if pause := await self._one(*found):
+                    if pause := await self._handle(*found):
                         break
         except TransientError as error:  # from the store
             log.warning("intake waits for the store", extra={"error": str(error)})
@@ -132,8 +132,8 @@ class Intake:
             self._begin()
             self.loop.wake()
 
-    async def _next(self, thread: ThreadId) -> tuple[StoredDelivery, Event | Exception] | None:
-        """Read and decode the thread's oldest delivery; its body is dropped."""
+    async def _read_next(self, thread: ThreadId) -> tuple[StoredDelivery, Event | Exception] | None:
+        """Read the thread's oldest delivery and decode its body, which is then dropped."""
         async with self._bodies:
             delivery = await deliveries.first_of(self._desk.store, thread)
             if delivery is None:
@@ -142,22 +142,22 @@ class Intake:
             decode = partial(events.decode, delivery.event, body, delivery=delivery.guid, now=now)
             try:
                 event: Event | Exception = await beside(decode, size=len(body), most=LARGE_BODY)
-            except Exception as error:  # noqa: BLE001 - a bug; `_one` stores it like the others
+            except Exception as error:  # noqa: BLE001 - a bug; `_handle` stores it like the others
                 event = error
         return replace(delivery, body=None), event
 
-    async def _one(self, delivery: StoredDelivery, event: Event | Exception) -> float:
+    async def _handle(self, delivery: StoredDelivery, event: Event | Exception) -> float:
         """Handle it; return 0 if it is settled, else the seconds until the next try."""
-        attempt = await deliveries.bump_attempt(self._desk.store, delivery.guid)
-        if not attempt:  # settled since it was read
+        tries = await deliveries.count_try(self._desk.store, delivery.guid)
+        if not tries:  # settled since it was read
             return 0.0
         try:
             noted = await self._dispatch(event)
         except TransientError as error:
-            log.warning("delivery waits", extra={"error": str(error), "attempt": attempt})
-            if attempt < MOST_ATTEMPTS:
-                return error.retry_after or min(0.5 * 2**attempt, LONGEST_PAUSE_SECONDS)
-            noted = Handled(DeliveryState.FAILED, f"given up after {attempt} tries: {error}")
+            log.warning("delivery waits", extra={"error": str(error), "tries": tries})
+            if tries < MOST_TRIES:
+                return error.retry_after or min(0.5 * 2**tries, LONGEST_PAUSE_SECONDS)
+            noted = Handled(DeliveryState.FAILED, f"given up after {tries} tries: {error}")
         except UserError as error:
             noted = refused(str(error))
         except GitHubRefused as error:  # the thread was locked or deleted meanwhile

@@ -27,13 +27,14 @@ WORK = Wish(commands.FREE_TEXT, "", NO_OPTIONS)
 
 
 async def handle(remark: Remark, desk: Desk) -> Handled:
-    """Carry out the author's command, if they may give one; for others we parse only the beginning. A text without our
-    word costs no request to GitHub."""
+    """Carry out the command, if its author may give one; of other people's texts, parse only the beginning.
+
+    Without a command, the repository's triggers decide."""
     if isinstance(remark, Labeled | ReviewWanted):
-        return await _without_words(remark, desk)
+        return await _by_trigger(remark, desk)
     ours = {"word": desk.settings.command, "app_slug": (await desk.github.identity()).slug}
     if not await made_of(remark.body, partial(commands.begins, **ours)):
-        return await _without_words(remark, desk)
+        return await _by_trigger(remark, desk)
     decision = await desk.judge(remark)
     try:
         read = remark.body if decision.allowed else remark.body[:LOOKED_AT]
@@ -41,7 +42,7 @@ async def handle(remark: Remark, desk: Desk) -> Handled:
     except CommandError as problem:
         command, error = None, str(problem)
     if command is None and error is None:
-        return await _without_words(remark, desk)
+        return await _by_trigger(remark, desk)
     if not decision.allowed:
         if decision.answer is AccessAnswer.IGNORED:
             return ignored(decision.reason)
@@ -55,8 +56,8 @@ async def handle(remark: Remark, desk: Desk) -> Handled:
     return await table.carry_out(command, remark, desk)
 
 
-async def _without_words(remark: Remark, desk: Desk) -> Handled:
-    """Start what the repository's config says; a trigger does not answer people who may not use it."""
+async def _by_trigger(remark: Remark, desk: Desk) -> Handled:
+    """Start the work that the repository's config attaches to the act; people who may not start it get no answer."""
     if not isinstance(remark, Labeled | IssueOpened | PullOpened | ReviewWanted):
         return await desk.without_command(remark)
     if isinstance(remark, ReviewWanted):

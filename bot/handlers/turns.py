@@ -31,6 +31,8 @@ CLOSED = {"locked": on_access.thread_locked(), "archived": on_access.repository_
 
 @dataclass(frozen=True)
 class Wish:
+    """A turn that a remark asks for."""
+
     kind: str
     prompt: str
     options: Options
@@ -44,20 +46,20 @@ class Wish:
     """Discussions in the diff to answer; a repeated turn has those of the turn before."""
 
 
-def anew(turn: Turn, wish: Wish) -> Wish:
+def as_before(turn: Turn, wish: Wish) -> Wish:
     """Give the wish the model, branch and discussions of the turn that it continues or repeats."""
-    said = of_same_model(turn, wish.options)
+    said = with_same_model(turn, wish.options)
     options = replace(said, new_branch=said.new_branch or turn.new_branch)
     return replace(wish, options=options, discussions=turn.part(Places).discussions)
 
 
-def set_for(turn: Turn) -> Options:
+def options_of(turn: Turn) -> Options:
     return turn.options or NO_OPTIONS
 
 
-def of_same_model(turn: Turn, options: Options) -> Options:
+def with_same_model(turn: Turn, options: Options) -> Options:
     """Keep the chosen model; all other options were for that turn alone."""
-    return replace(options, model=options.model or set_for(turn).model)
+    return replace(options, model=options.model or options_of(turn).model)
 
 
 async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
@@ -128,7 +130,7 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
         timeout_seconds=longest if asked is None else max(min(asked, longest), min(SHORTEST_SECONDS, longest)),
         base=options.base,
         approval=wish.approval,
-        spot=remark.place,
+        spot=remark.spot,
         discussions=wish.discussions,
         head_sha=wish.head_sha,
         new_branch=options.new_branch,

@@ -110,14 +110,14 @@ class CheckBoard:
         pause = 0.0
         for check in due:
             try:
-                pause = max(pause, await self._one(check))
+                pause = max(pause, await self._write_one(check))
             except Exception:  # a bug, or the store's: the other check runs must not wait for it
                 log.exception("a check run could not be updated", extra={"turn": check.key.workflow_id})
                 pause = max(pause, PAUSE_SECONDS)
         await asyncio.sleep(pause)
 
-    async def _one(self, check: TurnCheck) -> float:
-        """Returns how long to leave GitHub alone afterwards."""
+    async def _write_one(self, check: TurnCheck) -> float:
+        """Write it, and return how long to leave GitHub alone afterwards."""
         try:
             await self._tell(check)
         except TransientError as error:

@@ -48,11 +48,11 @@ RULES = {
     EditPace.PROBING: PaceRule(140.0, 0.15, 40),
     EditPace.LENIENT: PaceRule(120.0, 0.95, 100),
 }
-RESERVED = 20.0
+FOR_FINALS = 20.0
 """This part of the bucket is for final states and questions."""
 QUICK_DEPTH = 12.0
 QUICK_PER_SECOND = 1.0
-QUICK_RESERVED = 10.0
+QUICK_FOR_FINALS = 10.0
 """So many final states may follow each other at once; other edits are a second apart."""
 LEAST_PAUSE_SECONDS = 75.0
 """The pause after a refusal that names no time to wait."""
@@ -103,8 +103,8 @@ class EditQuota:
         if now < self.paused_until < now + LONGEST_PAUSE_SECONDS:
             return self.paused_until - now
         filled = self.at(now)
-        missing = 1.0 + (0.0 if first else RESERVED) - filled.tokens
-        missing_quick = 1.0 + (0.0 if first else QUICK_RESERVED) - filled.quick
+        missing = 1.0 + (0.0 if first else FOR_FINALS) - filled.tokens
+        missing_quick = 1.0 + (0.0 if first else QUICK_FOR_FINALS) - filled.quick
         return max(0.0, missing / self.rate(now), missing_quick / QUICK_PER_SECOND)
 
     def spent(self, now: float, count: int = 1) -> EditQuota:
@@ -134,7 +134,7 @@ class EditQuota:
             return replace(self, pace=EditPace.LENIENT, pace_since=now, pace_edits=0)
         if self.pace is EditPace.LENIENT or 0 <= now - self.pace_since < WINDOW_SECONDS:
             return self
-        wanted = self.tokens < 2 * RESERVED and now - self.refused_at >= TRY_AGAIN_SECONDS
+        wanted = self.tokens < 2 * FOR_FINALS and now - self.refused_at >= TRY_AGAIN_SECONDS
         pace = EditPace.PROBING if wanted else self.pace
         return replace(self, pace=pace, pace_since=now, pace_edits=0)
 
@@ -183,7 +183,7 @@ class EditQuotas:
 
 
 class Weight(IntEnum):
-    """The worth of a change: the heavier goes first, and from PRESSING on it may use the bucket's reserve."""
+    """The worth of a change: the heavier goes first, and from PRESSING on it may use what the bucket keeps."""
 
     NEWS = 0
     PRESSING = 1

@@ -244,7 +244,7 @@ class Outbound:
     @asynccontextmanager
     async def _changing(self, thread: Thread) -> AsyncIterator[InstallationClient]:
         """Wait for its turn: the one way to a change at GitHub."""
-        async with self._pace.turn(thread):
+        async with self._pace.in_order(thread):
             yield self._app.installation(thread.installation)
 
     async def _find_or_make(

@@ -32,7 +32,7 @@ class SignedCommits:
     ) -> MadeCommit:
         """Make a commit; GitHubRefused with 404 or 422 if GitHub does not know the tree."""
         at = self._app.installation(thread.installation)
-        async with self._pace.turn(thread):
+        async with self._pace.in_order(thread):
             fields = {"message": self._clean(message), "tree": tree, "parents": list(parents)}
             return await writes.create_commit(at, thread.repo, fields, purpose)
 
@@ -45,7 +45,7 @@ class SignedCommits:
                 mode = change.old_mode if change.is_deleted else change.new_mode
                 kind, sha = "commit" if mode == "160000" else "blob", None if change.is_deleted else change.sha
                 entries.append({"path": change.path, "mode": mode, "type": kind, "sha": sha})
-            async with self._pace.turn(thread):
+            async with self._pace.in_order(thread):
                 tree = await writes.create_tree(at, thread.repo, tree, entries, purpose)
         return tree
 
@@ -54,14 +54,14 @@ class SignedCommits:
     ) -> None:
         """Commit to the branch; GitHubRefused if it does not stand at `expected`."""
         at, text = self._app.installation(thread.installation), self._clean(message)
-        async with self._pace.turn(thread):
+        async with self._pace.in_order(thread):
             await writes.commit_on_branch(
                 at, thread.repo, branch, expected=expected, message=text, files=files, purpose=purpose
             )
 
     async def set_branch(self, thread: Thread, purpose: TokenPurpose, branch: str, sha: str, *, new: bool) -> None:
         at = self._app.installation(thread.installation)
-        async with self._pace.turn(thread):
+        async with self._pace.in_order(thread):
             if new:
                 await writes.create_ref(at, thread.repo, f"refs/heads/{branch}", sha, purpose)
             else:
@@ -71,7 +71,7 @@ class SignedCommits:
         """Delete a ref of ours that is no branch; it may be gone already."""
         at = self._app.installation(thread.installation)
         try:
-            async with self._pace.turn(thread):
+            async with self._pace.in_order(thread):
                 await writes.delete_ref(at, thread.repo, ref.removeprefix("refs/"))
         except NotFound:
             return
@@ -86,7 +86,7 @@ few beside each other are far from the hundred that it allows."""
 
 
 class WritePace:
-    """Lives in memory: after a restart the first refusal teaches it again."""
+    """Puts changes at GitHub in order. It lives in memory: after a restart the first refusal teaches it again."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -95,7 +95,7 @@ class WritePace:
         self._paused_until: dict[InstallationId, float] = {}
 
     @asynccontextmanager
-    async def turn(self, thread: Thread) -> AsyncIterator[None]:
+    async def in_order(self, thread: Thread) -> AsyncIterator[None]:
         """Wait for the changes before this one; during a pause, raise GitHubUnavailable with the time to wait."""
         of_thread = self._threads.setdefault((thread.repo.id, thread.number), asyncio.Lock())
         of_all = self._changing.setdefault(thread.installation, asyncio.Lock())

@@ -1,6 +1,6 @@
 """Orders waiting turns fairly, tells people their place, and begins turns as far as limits allow.
 
-Admission starts the first round of that order, so the place in a comment is the real one.
+Admission starts the first wave of that order, so the place in a comment is the real one.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Caps = Mapping[InstallationId, int]
 NO_CAPS: Caps = {}
 
 
-def rounds(queued: Sequence[W], running: Sequence[Waiting], limits: Limits, caps: Caps = NO_CAPS) -> Iterator[list[W]]:
+def waves(queued: Sequence[W], running: Sequence[Waiting], limits: Limits, caps: Caps = NO_CAPS) -> Iterator[list[W]]:
     """Yield first the turns that need only a free place, fairest first; then those that wait for a related turn.
 
     `queued` is oldest first. A later turn of a thread never overtakes an earlier one.
@@ -98,7 +98,7 @@ def _heads(waiting: Sequence[W], busy: Set[str]) -> list[W]:
 
 def place(
     key: TurnKey,
-    standing: Sequence[TurnInLine],
+    open_turns: Sequence[TurnInLine],
     lately: Sequence[float],
     limits: Limits,
     now: float,
@@ -106,9 +106,9 @@ def place(
     caps: Caps = NO_CAPS,
 ) -> QueuePlace | None:
     """Find the place of a turn in the line; None unless it waits."""
-    running = [one for one in standing if one.state is TurnState.RUNNING]
-    queued = [one for one in standing if one.state is TurnState.QUEUED]
-    line = list(chain.from_iterable(rounds(queued, running, limits, caps)))
+    running = [one for one in open_turns if one.state is TurnState.RUNNING]
+    queued = [one for one in open_turns if one.state is TurnState.QUEUED]
+    line = list(chain.from_iterable(waves(queued, running, limits, caps)))
     found = next((at for at, one in enumerate(line) if one.key == key), None)
     if found is None:
         return None
@@ -141,7 +141,7 @@ def _estimate(
 
 
 def choose(queued: Sequence[Turn], running: Sequence[Turn], limits: Limits, caps: Caps = NO_CAPS) -> list[Turn]:
-    first: list[Turn] = next(rounds(queued, running, limits, caps), [])
+    first: list[Turn] = next(waves(queued, running, limits, caps), [])
     return first[: max(0, limits.max_sessions - len(running))]
 
 
@@ -183,9 +183,9 @@ class Admission:
         if clock() >= self._next_reconcile:
             await self.reconcile()
             self._next_reconcile = clock() + RECONCILE_SECONDS
-        return LOOK_SOON_SECONDS if await self.round() else LOOK_SECONDS
+        return LOOK_SOON_SECONDS if await self._start_turns() else LOOK_SECONDS
 
-    async def round(self) -> bool:
+    async def _start_turns(self) -> bool:
         """Start turns, and return whether one waits only for time to pass."""
         running = await sessions.running(self._store)
         paused = await operations.paused_at(self._store) is not None
@@ -202,5 +202,5 @@ class Admission:
 
     async def reconcile(self) -> None:
         turns = [(turn.key, turn.thread_id) for turn in await sessions.running(self._store)]
-        if adopted := await self._engine.adopt(turns):
-            log.info("turns were taken up again", extra={"count": adopted})
+        if resubmitted := await self._engine.resubmit(turns):
+            log.info("turns were taken up again", extra={"count": resubmitted})

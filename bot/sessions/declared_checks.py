@@ -76,7 +76,7 @@ def _text(printed: Path) -> str:
 
 @dataclass
 class Checking:
-    """One round of checks."""
+    """A run of the declared checks in one environment."""
 
     services: Services
     turn: Turn

@@ -20,7 +20,7 @@ from bot.models import Outcome, Step, TurnKey, TurnState
 from bot.sessions import environments, moves, setbacks
 from bot.sessions.moves import End, Move, To
 from bot.sessions.services import Services
-from bot.sessions.starting_point import follow_move, restore_mirror
+from bot.sessions.starting_point import follow_rename, restore_mirror
 from bot.sessions.steps import collect, furnish, prepare, publish, settle, verify, work
 from bot.store import sessions
 from bot.store.sessions import Turn
@@ -30,9 +30,9 @@ from sandbox.errors import EnvironmentBusy, KeyRefused, SandboxError
 log = logging.getLogger(__name__)
 
 AT_ONCE_SECONDS = 0.05
-"""Beyond the time at which the comment changes its form."""
-MOST_ATTEMPTS = 8
-MOST_ATTEMPTS_WITH_WORK = 12
+"""The comment is written this long after it may say that the turn was stopped."""
+MOST_TRIES = 8
+MOST_TRIES_WITH_WORK = 12
 """Ten minutes: after the agent has worked, there is something to lose."""
 LONGEST_PAUSE_SECONDS = 120.0
 STORE_PAUSE_SECONDS = 1.0
@@ -55,13 +55,13 @@ STEPS: dict[Step, StepFunction] = {
 
 
 class Flow:
-    """The only place that advances a turn, and so the only border where every error becomes an outcome."""
+    """Advances turns, and turns every error of a step into an outcome; nothing else does either."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
 
     async def advance(self, key: TurnKey) -> None:
-        attempts = 0
+        failures = 0
         with logs.about(session=key.session, turn=key.workflow_id):
             while True:
                 try:
@@ -69,26 +69,26 @@ class Flow:
                     if turn.state is TurnState.DONE:
                         log.info("a turn has ended", extra={"outcome": turn.outcome})
                         break
-                    attempts = await self._round(turn, attempts)
+                    failures = await self._try_step(turn, failures)
                 except TransientError as error:  # from the store itself, which never ends a turn
                     log.warning("the store has to be asked again", extra={"turn": key.workflow_id, "error": str(error)})
                     await asyncio.sleep(STORE_PAUSE_SECONDS)
         self._services.signals.forget(key)
 
-    async def _round(self, turn: Turn, attempts: int) -> int:
-        """Run one step, or wait before its next try. Return the number of failed tries since the last success."""
+    async def _try_step(self, turn: Turn, failures: int) -> int:
+        """Try the step once; after a failure that may pass, wait. Return the failures since the last success."""
         self._services.board.touch(turn.key)
         began = time.monotonic()
         try:
-            move, attempts = await self._step(turn), 0
+            move, failures = await self._run_step(turn), 0
             log.info("a step is done", extra={"step": turn.step, "seconds": round(time.monotonic() - began, 2)})
         except TransientError as error:
-            attempts += 1
-            move = await self._again(turn, error, attempts)
+            failures += 1
+            move = await self._try_later(turn, error, failures)
         await self._apply(turn, move)
-        return attempts
+        return failures
 
-    async def _step(self, turn: Turn) -> Move:
+    async def _run_step(self, turn: Turn) -> Move:
         try:
             if turn.step not in (Step.WORK, Step.SETTLE) and moves.is_to_stop(turn):
                 return moves.stopped(turn)
@@ -112,7 +112,7 @@ class Flow:
 
     async def _failed(self, turn: Turn, error: BotError | SandboxError) -> Move:
         if isinstance(error, GitHubRefused):
-            await follow_move(self._services, turn, error)
+            await follow_rename(self._services, turn, error)
         log.error("turn failed", extra={"turn": turn.key.workflow_id, "step": turn.step, "error": str(error)})
         outcome, words = Outcome.FAILED, endings.step_failed(turn.step, str(error))
         if isinstance(error, KeyRefused):
@@ -161,15 +161,15 @@ class Flow:
                     return turn
             await self._services.signals.wait(key, LOOK_SECONDS)
 
-    async def _again(self, turn: Turn, error: TransientError, attempts: int) -> Move:
-        """Wait and repeat the step, or end it when the tries run out. A settling turn never gives up."""
-        most = MOST_ATTEMPTS if turn.step in (Step.PREPARE, Step.FURNISH) else MOST_ATTEMPTS_WITH_WORK
-        if attempts >= most and turn.step is not Step.SETTLE:
+    async def _try_later(self, turn: Turn, error: TransientError, failures: int) -> Move:
+        """Wait before the next try, or give up after too many. A settling turn never gives up."""
+        most = MOST_TRIES if turn.step in (Step.PREPARE, Step.FURNISH) else MOST_TRIES_WITH_WORK
+        if failures >= most and turn.step is not Step.SETTLE:
             if turn.step in (Step.WORK, Step.COLLECT) and isinstance(error.__cause__, EnvironmentBusy):
                 return await setbacks.out_of_reach(self._services, turn)
             words = endings.gave_up(turn.step, str(error))
             return await moves.failed(self._services, turn, Outcome.FAILED, words)
-        pause = error.retry_after if error.retry_after is not None else min(0.25 * 2**attempts, LONGEST_PAUSE_SECONDS)
+        pause = error.retry_after if error.retry_after is not None else min(0.25 * 2**failures, LONGEST_PAUSE_SECONDS)
         about = {"turn": turn.key.workflow_id, "step": turn.step, "pause": pause, "error": str(error)}
         log.warning("step will be repeated", extra=about)
         await self._services.signals.wait(turn.key, pause)
@@ -182,10 +182,10 @@ class Flow:
         store, move = self._services.store, moves.with_clean_words(move, self._services.redactor.redact)
         if isinstance(move, To):
             if move.step is not turn.step or move.columns or move.parts or move.ending:
-                await sessions.advance(store, turn.key, move.step, move.found, **move.columns)
+                await sessions.advance(store, turn.key, move.step, move.result, **move.columns)
         elif turn.step is Step.SETTLE:
             # Settling itself has failed; the turn must still end.
             await sessions.finish(store, turn.key, move.outcome, move.detail)
             self._services.board.touch(turn.key, final=True)
         else:
-            await sessions.advance(store, turn.key, Step.SETTLE, move.found, **move.columns)
+            await sessions.advance(store, turn.key, Step.SETTLE, move.result, **move.columns)

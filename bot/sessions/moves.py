@@ -1,4 +1,4 @@
-"""The two answers of a step, another step or an end; judges how a run ended, and keeps work beside it going."""
+"""A step's answer: move to another step, or end. Also judges how a run ended, and keeps work beside it going."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bot.models import Outcome, Step, TurnKey
 from bot.sessions.services import Services
 from bot.store import gateway, sessions, spend
 from bot.store.base import Store
-from bot.store.sessions import StepFindings, Turn
+from bot.store.sessions import StepResult, Turn
 from bot.words import endings
 from sandbox.errors import EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment, RunState, RunStatus
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class To:
-    """On to a step, with the columns of the turn that this step found out."""
+    """Go on to a step, with the columns of the turn that this one found out."""
 
     step: Step
     columns: dict[str, Any] = field(default_factory=dict)
@@ -40,11 +40,11 @@ class To:
     note: str | None = None
     """A line of ours among the agent's."""
     parts: tuple[TurnPart, ...] = ()
-    """Findings that only some turns have."""
+    """Parts of the turn that this step found out."""
 
     @property
-    def found(self) -> StepFindings:
-        return StepFindings(self.ending, parts=self.parts, note=self.note)
+    def result(self) -> StepResult:
+        return StepResult(self.ending, parts=self.parts, note=self.note)
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class End:
     parts: tuple[TurnPart, ...] = ()
 
     @property
-    def found(self) -> StepFindings:
-        return StepFindings((self.outcome, self.detail), self.session, self.parts)
+    def result(self) -> StepResult:
+        return StepResult((self.outcome, self.detail), self.session, self.parts)
 
 
 Move = To | End

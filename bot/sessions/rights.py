@@ -1,4 +1,4 @@
-"""What a session may do: the tools and sub-agents of its agent, and the hosts that its environment reaches."""
+"""Decides what a session may do: the tools and sub-agents of its agent, and the hosts that its environment reaches."""
 
 from __future__ import annotations
 

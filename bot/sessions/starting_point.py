@@ -63,8 +63,8 @@ async def compared(
     return found
 
 
-async def follow_move(services: Services, turn: Turn, refusal: GitHubRefused) -> None:
-    """Raise TransientError, to try again, if git was refused because the repository has a new name."""
+async def follow_rename(services: Services, turn: Turn, refusal: GitHubRefused) -> None:
+    """Raise TransientError, to try again, if GitHub refused only because the repository has a new name."""
     if refusal.status not in MOVED:
         return
     thread = (await sessions.session(services.store, turn.key.session)).thread
@@ -111,7 +111,7 @@ async def pin(services: Services, turn: Turn, base: str) -> Start:
     if branch and tip is None:
         if is_on_pull(turn, session):
             raise UserError(endings.branch_missing(branch))
-        await _let_go(services, session)
+        await _forget_branch(services, session)
     base_tip = await _fetched(services, session, access, base)
     stands = tip or base_tip
     if stands is None:
@@ -128,14 +128,14 @@ async def _branch_to_go_on_with(
 ) -> str | None:
     """Return the session's branch while its pull request is open or still to come; None for a new one."""
     if turn.new_branch and not is_on_pull(turn, session):
-        await _let_go(services, session)
+        await _forget_branch(services, session)
         return None
     if session.pull_number is None:
         pushed = any(one.commit_sha is not None and one.rescue_ref is None for one in earlier)
         return session.branch if pushed else None
     if is_on_pull(turn, session) or await find_open_pull(services, session) is not None:
         return session.branch
-    await _let_go(services, session)
+    await _forget_branch(services, session)
     return None
 
 
@@ -177,7 +177,7 @@ async def find_open_pull(services: Services, session: Session) -> Pull | None:
     return pull if pull.state == "open" else None
 
 
-async def _let_go(services: Services, session: Session) -> None:
+async def _forget_branch(services: Services, session: Session) -> None:
     """Go on with a new branch and pull request after the old ones were merged, closed or deleted."""
     await sessions.update_session(services.store, session.id, branch=None, pull_number=None, pull_url=None)
 

@@ -1,4 +1,4 @@
-"""Where the store is: a file of SQLite in the data directory, or a PostgreSQL server that replicas share."""
+"""Finds the store: an SQLite file in the data directory, or a database on a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def is_set(values: Mapping[str, str]) -> bool:
 
 
 def in_folder(data_dir: Path) -> Path:
-    """The path of the file; nothing else says where it is."""
+    """Return the path of the file; nothing else decides it."""
     return data_dir / "state.db"
 
 
 def read(reader: SettingsReader, data_dir: Path) -> Address:
-    """The password may stand in the URL, or better in a file of its own."""
+    """Read the address. The password may be in the URL, or better in a separate file."""
     url, password = reader.secret(NAME), reader.secret(PASSWORD)
     if url is None:
         if password is not None:
@@ -51,7 +51,7 @@ def read(reader: SettingsReader, data_dir: Path) -> Address:
 
 
 def passwords_of(where: Address) -> tuple[Secret, ...]:
-    """The passwords in a URL, which no text that leaves us may hold: before the host, or among the parameters."""
+    """Return the passwords in a URL, before the host or among the parameters: no text that leaves us may hold them."""
     if isinstance(where, Path):
         return ()
     parts = urlsplit(where.reveal())

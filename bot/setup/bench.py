@@ -58,7 +58,7 @@ class SetupState:
         await self._save(app, "created")
         return app
 
-    async def adopt(self, fields: Mapping[str, str]) -> Registered:
+    async def take_existing(self, fields: Mapping[str, str]) -> Registered:
         """Take an existing App; GitHub must know its id by the key."""
         number = fields.get("app_id", "")
         if not number.isascii() or not number.isdecimal() or len(number) > LONGEST_ID:

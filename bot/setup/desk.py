@@ -124,7 +124,7 @@ class SetUpDesk:
         return self._said(f"GitHub created {app.slug}, and its keys are stored.", install=_install(app))
 
     async def _existing(self, request: Request, fields: Fields) -> Response:
-        app = await self._bench.adopt(fields)
+        app = await self._bench.take_existing(fields)
         self._on_app(app)
         return await self._page(request, said=f"{app.slug} is stored.")
 

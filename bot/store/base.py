@@ -41,7 +41,7 @@ class Backend(Protocol):
         """Write a consistent, private copy to a new file."""
 
     async def check(self) -> list[str]:
-        """Problems with the data; empty when it is sound."""
+        """List problems with the data."""
 
     def claim(self) -> AbstractContextManager[None]:
         """Hold the database for one service while the block lasts; Occupied if another has it. Blocks."""
@@ -83,7 +83,7 @@ class Store:
 
     @property
     def name(self) -> str:
-        """Where it is, in words that hold no secret."""
+        """Name the database in words that hold no secret."""
         return self.backend.name
 
     @property

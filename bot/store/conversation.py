@@ -1,4 +1,4 @@
-"""What is said in a turn: events of the agent and of ours, and people's words for the agent until it has them."""
+"""Stores what is said in a turn: events of the agent and of ours, and people's words for the agent."""
 
 from __future__ import annotations
 

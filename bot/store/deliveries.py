@@ -1,4 +1,4 @@
-"""The ledger of webhooks, the threads that wait in it, and how far we have read GitHub's log of deliveries.
+"""The ledger of deliveries, the threads that wait in it, and how far we have read GitHub's own log of them.
 
 Each GUID has one row. It keeps the body until the delivery is settled; finding what waits reads no body."""
 
@@ -29,9 +29,6 @@ class Addition(StrEnum):
     """The same GUID with the same body: GitHub sent it again."""
     CONFLICT = "conflict"
     """The same GUID with another body: the first one counts."""
-
-
-Added, Duplicate, Conflict = Addition.ADDED, Addition.DUPLICATE, Addition.CONFLICT
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,7 @@ def digest(body: bytes | bytearray) -> str:
 
 
 async def add(store: Store, delivery: NewDelivery, received_at: float | None = None) -> Addition:
-    """Store it unless its GUID is known; `received_at`, now by default, is its place in the order of its thread."""
+    """Store it unless its GUID is known. Deliveries of a thread are handled in the order of `received_at`."""
     at = store.now() if received_at is None else received_at
 
     def work(db: Database) -> Addition:
@@ -153,7 +150,7 @@ async def reopen(store: Store, guid: str) -> bool:
     return await store.run(sql, guid=guid) == 1
 
 
-async def bump_attempt(store: Store, guid: DeliveryId) -> int:
+async def count_try(store: Store, guid: DeliveryId) -> int:
     """Count a try, and return how many there were with this one; 0 if it is settled."""
     sql = "UPDATE deliveries SET attempts = attempts + 1 WHERE guid = :guid AND state = 'received' RETURNING attempts"
     row = await store.write(lambda db: one(db, sql, guid=guid))

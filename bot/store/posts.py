@@ -1,4 +1,4 @@
-"""What we have posted: live comments with the edit quota of each installation, and findings of our reviews."""
+"""Stores what we have posted: live comments with the edit quota of each installation, and findings of our reviews."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class Queued(Record):
 
 @dataclass(frozen=True)
 class Turn(Queued):
-    """One run of the agent in a session; the fields listed here are those that a step may set."""
+    """A turn with everything about it; the fields listed here are those that a step may set."""
 
     kind: str
     model: str
@@ -162,9 +162,9 @@ class Turn(Queued):
     untrusted: bool
     """True if the agent has read words of people without write access."""
     resumptions: int
-    """How often its agent was lost and started again."""
+    """How often it went back to `furnish`: its agent was lost, or refused its memory."""
     mending: int | None
-    """The attempt that got the failures of the checks."""
+    """The attempt in which the agent got the failures of the checks."""
     checkpoint_at: float | None
     """When its work so far was last brought home."""
     agent_result: str | None
@@ -179,6 +179,7 @@ class Turn(Queued):
     rescue_until: float | None
     kept: str | None
     attempts: int
+    """How often admission has started it."""
     work_started_at: float | None
     pulse_at: float | None
     new_branch: bool
@@ -213,7 +214,7 @@ class Turn(Queued):
 
     @property
     def attempt(self) -> int:
-        """The number of runs before the present one: the lost ones, and the one whose checks failed."""
+        """The number of the agent's run in this turn, from 0. A resumption starts another, and so do failed checks."""
         return self.resumptions + (self.mending is not None)
 
 

@@ -26,8 +26,8 @@ SESSION_SETTABLE = {"agent_session_id", "budget_usd", "branch", "pull_number", "
 
 
 @dataclass(frozen=True)
-class StepFindings:
-    """A step's results beyond its turn's columns; stored in the transaction that leaves the step."""
+class StepResult:
+    """A step's results beyond the columns of its turn; stored in the transaction that leaves the step."""
 
     ending: tuple[Outcome, str | None] | None = None
     """Its outcome and detail, unless they were stated before."""
@@ -39,7 +39,7 @@ class StepFindings:
     """A line for the turn's events."""
 
 
-NOTHING_FOUND = StepFindings()
+NO_RESULT = StepResult()
 
 _SELECT_TURN = """
 SELECT turns.*, sessions.thread_id, threads.repo_id, repos.installation_id
@@ -76,7 +76,7 @@ async def running(store: Store) -> list[Turn]:
 
 
 async def start(store: Store, key: TurnKey) -> bool:
-    """Take it up, for the first time or again after a crash; False if it is done."""
+    """Take it up; False if it is done."""
     sql = """
     UPDATE turns SET state = 'running', started_at = COALESCE(started_at, :at), attempts = attempts + 1
     WHERE session_id = :session AND n = :n AND state <> 'done'
@@ -84,7 +84,7 @@ async def start(store: Store, key: TurnKey) -> bool:
     return await store.run(sql, session=key.session, n=key.n, at=store.now()) == 1
 
 
-async def advance(store: Store, key: TurnKey, step: Step, found: StepFindings = NOTHING_FOUND, **columns: Any) -> bool:
+async def advance(store: Store, key: TurnKey, step: Step, result: StepResult = NO_RESULT, **columns: Any) -> bool:
     """Enter a step with the results of the one before; False, without any change, if the turn is done."""
     at = store.now()
 
@@ -93,14 +93,14 @@ async def advance(store: Store, key: TurnKey, step: Step, found: StepFindings = 
         if row is None or row["state"] == TurnState.DONE:
             return False
         times = {step.value: at, **msgspec.json.decode(row["step_times"])}  # the first time counts
-        _put_parts(db, key, row, found.parts)
+        _put_parts(db, key, row, result.parts)
         _update(db, key, {**_checked(columns), "step": step, "step_times": stored(times)})
-        if found.ending is not None:
-            _decide(db, key, *found.ending)
-        if found.session:
-            set_session(db, key.session, found.session)
-        if found.note:
-            line = msgspec.json.encode({"type": "forgehand", "note": found.note}).decode()
+        if result.ending is not None:
+            _decide(db, key, *result.ending)
+        if result.session:
+            set_session(db, key.session, result.session)
+        if result.note:
+            line = msgspec.json.encode({"type": "forgehand", "note": result.note}).decode()
             conversation.note_event(db, key, "note", line, at)
         return True
 

@@ -146,14 +146,14 @@ class Writer:
         try:
             db = self._connection.begin()
             for job in batch:
-                self._attempt(job, db)
+                self._run_job(job, db)
             self._connection.commit()
         except BaseException:
             self._connection.rollback()
             raise
         self._translate(batch)
 
-    def _attempt(self, job: WriteJob, db: Database) -> None:
+    def _run_job(self, job: WriteJob, db: Database) -> None:
         job.result = job.error = None
         db.execute("SAVEPOINT job")
         try:

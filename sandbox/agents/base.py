@@ -40,7 +40,7 @@ class AgentRun:
     permission: str = "auto"  # auto, ask or plan
     subagents: Subagents | None = None  # None: no limit, and the agent does not ask
     schema: dict[str, Any] | None = None
-    attempt: int = 0  # how many earlier runs of this turn were lost
+    attempt: int = 0  # the number of this run in its turn, from 0
     beside: Mapping[str, Path] = field(default_factory=dict)  # the prompt's files on the host, by their names inside
 
 
@@ -80,7 +80,7 @@ class Agent(Protocol):
 
 
 def run_name(turn: int, attempt: int = 0) -> str:
-    """Name a run. Each attempt at a turn is a separate run with separate files."""
+    """Name a run. Each attempt of a turn is a separate run with separate files."""
     return f"turn-{turn}-{attempt}" if attempt else f"turn-{turn}"
 
 

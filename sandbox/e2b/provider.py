@@ -173,7 +173,7 @@ class E2BProvider:
         try:
             sandbox = await self._make(once, metadata, spec)
         except faults.Unclear as unclear:
-            return await self._adopted(key, unclear)
+            return await self._found_after(key, unclear)
         except BaseException:
             self._slots.give(key)
             raise
@@ -192,7 +192,7 @@ class E2BProvider:
             words = "`forgehand sandbox template build` makes the template."
             raise SandboxError(f"{error}. {words}") from None
 
-    async def _adopted(self, key: str, unclear: faults.Unclear) -> SandboxLine:
+    async def _found_after(self, key: str, unclear: faults.Unclear) -> SandboxLine:
         """Look for a sandbox whose creation had no answer."""
         for pause in LOOKS:
             await asyncio.sleep(pause)

@@ -161,7 +161,7 @@ async def test_what_was_in_no_list_while_it_was_snapshotted_is_ended_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(warm_start, "SWEEP_SECONDS", 0.2)
-    monkeypatch.setattr(warm_start, "MOST_ATTEMPTS", 1)
+    monkeypatch.setattr(warm_start, "MOST_TRIES", 1)
     monkeypatch.setattr(cloud, "SNAPSHOT_SECONDS", 0.5)
     async with e2b_spine(tmp_path, **SLOW) as (world, e2b):
         world.github.commit(world.repo, "main", FILES, message="Configure")

@@ -174,7 +174,7 @@ async def test_a_sandbox_that_vanishes_loses_minutes_and_not_the_turn(tmp_path: 
 async def test_a_node_that_is_lost_while_e2b_says_it_runs_is_given_up(
     tmp_path: Path, saved: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flow, "MOST_ATTEMPTS_WITH_WORK", 2)
+    monkeypatch.setattr(flow, "MOST_TRIES_WITH_WORK", 2)
     clock = Ahead()
     async with e2b_spine(tmp_path) as (world, e2b):
         async with world.bot(clock):

@@ -28,12 +28,12 @@ async def test_a_push_makes_one_branch_and_moves_nothing_else(
     bench: Bench, base: str, quarantine: Quarantine, work: str
 ) -> None:
     result = await quarantine.push(bench.access, work, "forgehand/1-a", expect=None)
-    assert (result.sha, result.adopted) == (work, False)
+    assert (result.sha, result.arrived_before) == (work, False)
     assert bench.remote_heads() == {"main": base, "forgehand/1-a": work}
     assert await remote.branch_sha(quarantine._dir, bench.access, "forgehand/1-a") == work
     assert await remote.branch_sha(quarantine._dir, bench.access, "forgehand/1") is None
     again = await quarantine.push(bench.access, work, "forgehand/1-a", expect=None)
-    assert again.adopted
+    assert again.arrived_before
     assert sum(r.is_push for r in bench.remote.requests) == 1
 
 
@@ -42,8 +42,8 @@ async def test_a_rescue_ref_is_no_branch_and_no_other_ref_can_be_pushed(
     bench: Bench, base: str, quarantine: Quarantine, work: str
 ) -> None:
     ref = "refs/forgehand/rescue/abcd1234-1"
-    assert not (await quarantine.push(bench.access, work, ref, expect=None)).adopted
-    assert (await quarantine.push(bench.access, work, ref, expect=None)).adopted
+    assert not (await quarantine.push(bench.access, work, ref, expect=None)).arrived_before
+    assert (await quarantine.push(bench.access, work, ref, expect=None)).arrived_before
     assert await remote.branch_sha(quarantine._dir, bench.access, ref) == work
     assert bench.remote_heads() == {"main": base}
     assert git(bench.remote.path("calc"), "rev-parse", ref) == work
@@ -77,7 +77,7 @@ async def test_a_push_whose_answer_was_lost_is_adopted(
         bench.publish(f"{base}:refs/heads/forgehand/1-a")
     bench.remote.lose = 1
     result = await quarantine.push(bench.access, work, "forgehand/1-a", expect=base if exists else None)
-    assert (result.sha, result.adopted) == (work, True)
+    assert (result.sha, result.arrived_before) == (work, True)
     assert bench.remote_heads()["forgehand/1-a"] == work
 
 
@@ -89,7 +89,7 @@ async def test_a_push_that_did_not_arrive_may_be_repeated(
     with pytest.raises(GitHubUnavailable):
         await quarantine.push(bench.access, work, "forgehand/1-a", expect=None)
     assert bench.remote_heads() == {"main": base}
-    assert not (await quarantine.push(bench.access, work, "forgehand/1-a", expect=None)).adopted
+    assert not (await quarantine.push(bench.access, work, "forgehand/1-a", expect=None)).arrived_before
 
 
 @pytest.mark.acceptance("C02")

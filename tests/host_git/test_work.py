@@ -103,7 +103,7 @@ async def test_a_second_turn_builds_on_what_was_pushed(bench: Bench, base: str, 
         tree = await second.admit(bench.snapshot(box2, pushed), base=pushed)
         commit = await second.commit(tree, [pushed], "two", BOT, 1_700_000_200)
         result = await second.push(bench.access, commit, "forgehand/1-abc", expect=pushed)
-    assert (result.sha, result.adopted) == (commit, False)
+    assert (result.sha, result.arrived_before) == (commit, False)
     assert bench.remote_heads()["forgehand/1-abc"] == commit
 
 

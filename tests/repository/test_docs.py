@@ -179,6 +179,16 @@ def test_files_that_are_named_are_there(name: str) -> None:
     assert [one for one in named if one != repo_config.PATH and not (ROOT / one).exists()] == []
 
 
+@pytest.mark.parametrize("name", ["bot/README.md", "docs/decisions.md", "docs/glossary.md", "sandbox/README.md"])
+def test_rooms_and_modules_that_are_named_are_there(name: str) -> None:
+    """As the map names them, without `bot/` and `.py`."""
+    named = set(re.findall(r"(?<=[` ])((?!refs/)[a-z_]+(?:/[a-z_]+)+)(?=[/` ;:,]|$)", page(name), re.MULTILINE))
+    places = {
+        one: [ROOT / room / f"{one}{end}" for room in ("", "bot", "sandbox") for end in ("", ".py")] for one in named
+    }
+    assert [one for one, found in places.items() if not any(path.exists() for path in found)] == []
+
+
 @pytest.mark.parametrize("name", FOR_ALL)
 def test_lines_are_no_wider_than_code(name: str) -> None:
     """Tables cannot be broken, nor can a link or a test's name."""

@@ -50,7 +50,7 @@ async def cut(postgres: PostgresServer) -> AsyncIterator[Cut]:
 
 
 @pytest.mark.quick("bot.store.postgres", "bot.store.migrations")
-async def test_what_is_written_is_seen_by_another_replica(postgres: PostgresServer) -> None:
+async def test_what_is_written_is_seen_by_another_process(postgres: PostgresServer) -> None:
     address = postgres.fresh()
     first, second = await Store.open(address), await Store.open(address)
     await first.write(insert("a"))
@@ -59,7 +59,7 @@ async def test_what_is_written_is_seen_by_another_replica(postgres: PostgresServ
     await second.close()
 
 
-async def test_replicas_write_one_after_the_other(postgres: PostgresServer) -> None:
+async def test_processes_write_one_after_the_other(postgres: PostgresServer) -> None:
     address = postgres.fresh()
     stores = [await Store.open(address) for _ in range(3)]
     await stores[0].write(insert("a"))

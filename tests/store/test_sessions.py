@@ -13,7 +13,7 @@ from bot.kinds.parts import AgentReading
 from bot.models import DeliveryId, InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnKey, TurnState
 from bot.store import conversation, deliveries, lists, posts, repos, sessions
 from bot.store.base import Address, Store
-from bot.store.deliveries import Added, Conflict, DeliveryState, Duplicate, NewDelivery
+from bot.store.deliveries import Addition, DeliveryState, NewDelivery
 from bot.store.repos import InstallationRow, InstallationState
 from bot.store.rows import run
 from bot.store.sessions import NewTurn
@@ -74,9 +74,9 @@ async def test_the_turn_that_outdates_a_comment_has_it_written_again_whatever_ha
 
 async def test_a_delivery_is_stored_once_and_keeps_its_first_body(store: Store) -> None:
     first = NewDelivery(DeliveryId("g"), "issues", "sha-a", body="{}", action="opened", number=5)
-    assert await deliveries.add(store, first) is Added
-    assert await deliveries.add(store, first) is Duplicate
-    assert await deliveries.add(store, replace(first, body_sha256="sha-b", body="[]")) is Conflict
+    assert await deliveries.add(store, first) is Addition.ADDED
+    assert await deliveries.add(store, first) is Addition.DUPLICATE
+    assert await deliveries.add(store, replace(first, body_sha256="sha-b", body="[]")) is Addition.CONFLICT
     found = await deliveries.get(store, "g")
     assert found is not None
     assert (found.body, found.state, found.action, found.number) == ("{}", DeliveryState.RECEIVED, "opened", 5)
@@ -88,8 +88,8 @@ async def test_a_delivery_is_stored_once_and_keeps_its_first_body(store: Store) 
 async def test_a_thousand_at_once_are_one(store: Store) -> None:
     same = NewDelivery(DeliveryId("g"), "issues", "sha", body="{}")
     answers = await asyncio.gather(*(deliveries.add(store, same) for _ in range(1000)))
-    assert answers.count(Added) == 1
-    assert answers.count(Duplicate) == 999
+    assert answers.count(Addition.ADDED) == 1
+    assert answers.count(Addition.DUPLICATE) == 999
 
 
 async def test_what_waits_is_told_by_thread_each_account_and_repository_in_turn(store: Store) -> None:
@@ -117,8 +117,8 @@ async def test_settling_drops_the_body_and_happens_once(store: Store) -> None:
     for guid in ("a", "b"):
         await deliveries.add(store, NewDelivery(DeliveryId(guid), "issues", "sha", body="{}"))
     assert [one.guid for one in await deliveries.waiting_threads(store, 5)] == ["a", "b"]
-    assert await deliveries.bump_attempt(store, DeliveryId("a")) == 1
-    assert await deliveries.bump_attempt(store, DeliveryId("a")) == 2
+    assert await deliveries.count_try(store, DeliveryId("a")) == 1
+    assert await deliveries.count_try(store, DeliveryId("a")) == 2
     assert await deliveries.settle(store, DeliveryId("a"), DeliveryState.IGNORED, "not for us")
     assert not await deliveries.settle(store, DeliveryId("a"), DeliveryState.ACTED)
     assert [one.guid for one in await deliveries.waiting_threads(store, 5)] == ["b"]

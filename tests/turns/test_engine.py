@@ -87,7 +87,7 @@ async def test_a_lost_engine_file_loses_no_turn(tmp_path: Path) -> None:
     turns.gate(one).set()
     engine = DurableEngine(tmp_path / "engine.db", turns.advance)
     await engine.start()
-    assert await engine.adopt([(one, "1#1")]) == 1
+    assert await engine.resubmit([(one, "1#1")]) == 1
     await turns.until(lambda: turns.ended)
     await engine.drain()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.live.edit_quota import QUICK_DEPTH, QUICK_PER_SECOND, RESERVED, RULES, DueList, EditPace, EditQuota, Weight
+from bot.live.edit_quota import FOR_FINALS, QUICK_DEPTH, QUICK_PER_SECOND, RULES, DueList, EditPace, EditQuota, Weight
 from bot.models import SessionId, TurnKey
 
 STRICT = RULES[EditPace.STRICT]
@@ -26,7 +26,7 @@ def test_no_more_goes_out_than_a_burst_and_the_refill(pauses: list[float], first
 
 
 def test_the_last_of_the_bucket_is_kept_for_finals() -> None:
-    low = EditQuota(RESERVED, NOW)
+    low = EditQuota(FOR_FINALS, NOW)
     assert low.wait_seconds(NOW, first=True) == 0
     assert low.wait_seconds(NOW, first=False) > 0
 

@@ -259,7 +259,7 @@ def test_a_place_in_the_diff_comes_with_its_file_line_and_hunk() -> None:
     answered = {**COMMENT, **place, "in_reply_to_id": 98}
     event = decode("pull_request_review_comment", payload("created", pull_request=ISSUE, comment=answered))
     assert isinstance(event, ReviewCommentCreated)
-    assert event.place == Spot(98, "a.py", 7, None, "@@ -1 +1 @@", older=True)
+    assert event.spot == Spot(98, "a.py", 7, None, "@@ -1 +1 @@", older=True)
     assert (event.react_to, event.thread.is_pull) == (99, True)
 
 

@@ -47,9 +47,9 @@ def test_an_installation_with_one_turn_comes_before_the_tenth_of_another() -> No
 
 def test_every_round_is_within_the_limits_of_a_repository() -> None:
     waiting = [turn(at, thread=at) for at in range(6)]
-    rounds = list(admission.rounds(waiting, [], Limits(repo_sessions=2)))
-    assert [len(one) for one in rounds] == [2, 2, 2]
-    assert list(chain.from_iterable(rounds)) == waiting
+    waves = list(admission.waves(waiting, [], Limits(repo_sessions=2)))
+    assert [len(one) for one in waves] == [2, 2, 2]
+    assert list(chain.from_iterable(waves)) == waiting
 
 
 def test_an_estimate_goes_by_what_ended_turns_took() -> None:

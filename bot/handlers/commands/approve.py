@@ -75,14 +75,14 @@ def _follows(command: Word, approval: Approval, turn: Turn) -> Wish | None:
         return Wish("adopt", f"make the work on {approval.sha} a branch here", NO_OPTIONS, approval=approval.id)
     if approval.kind is ApprovalKind.PLAN:
         prompt = carry_out(turn.prompt, command.prompt or str(approval.matter.get("plan", "")))
-        return turns.anew(turn, Wish(_kind(turn), prompt, NO_OPTIONS, approval=approval.id))
+        return turns.as_before(turn, Wish(_kind(turn), prompt, NO_OPTIONS, approval=approval.id))
     return _going_on(command, approval, turn) if approval.late else None
 
 
 def _going_on(command: Word, approval: Approval, turn: Turn) -> Wish:
     """Return the turn that a yes starts if the agent has ended, perhaps just now."""
     prompt = go_on_with(str(approval.matter.get("shown", "")), command.prompt)
-    return turns.anew(turn, Wish(_kind(turn), prompt, NO_OPTIONS, approval=approval.id))
+    return turns.as_before(turn, Wish(_kind(turn), prompt, NO_OPTIONS, approval=approval.id))
 
 
 def _kind(turn: Turn) -> str:

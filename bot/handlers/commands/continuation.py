@@ -62,7 +62,7 @@ async def handle(command: Continuation, remark: Remark, desk: Desk) -> Handled:
         # What it was doing goes on: a review that ran out of money ends as one, and does not begin to mend.
         same = last.traits.goes_on and last.number == remark.thread.number
         kind = last.asked_as if same else kind
-    said = command.options if last is None else turns.of_same_model(last, command.options)
+    said = command.options if last is None else turns.with_same_model(last, command.options)
     return await turns.begin(Wish(kind, prompt, said, command.extra_usd), remark, desk)
 
 

@@ -50,7 +50,7 @@ def _asked(command: Command, remark: Remark, number: int) -> FixRequest:
         source=remark.source,
         words=command.prompt,
         at=remark.created_at,
-        comment_id=remark.react_to if remark.place is None and on_pull else None,
+        comment_id=remark.react_to if remark.spot is None and on_pull else None,
         thread_sha256=remark.thread_sha256 if on_pull else "",
         options=command.options,
     )

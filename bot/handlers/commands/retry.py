@@ -20,9 +20,9 @@ async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
         return await desk.refuse(remark, replies.still_under_way(desk.settings.command))
     if not last.traits.repeatable and last.outcome is Outcome.PUSHED:
         return await desk.refuse(remark, replies.undone_already(desk.settings.command))
-    said = options.over(command.options, turns.set_for(last))
+    said = options.over(command.options, turns.options_of(last))
     wish = Wish(last.asked_as, last.prompt, said, approval=last.approval)
-    return await turns.begin(turns.anew(last, wish), remark, desk)
+    return await turns.begin(turns.as_before(last, wish), remark, desk)
 
 
 FEATURE = Feature("retry", "retry", "runs the last turn again", options=True, handle=handle)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.commands import Command
-from bot.events.threads import Remark, standing
+from bot.events.threads import Remark, text_digest
 from bot.handlers import turns
 from bot.handlers.desk import Desk, Feature, Handled
 from bot.handlers.turns import Wish
@@ -21,7 +21,7 @@ async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
     if pull.state != "open":
         return await desk.refuse(remark, endings.pull_closed(pull.number))
     if number != remark.thread.number:  # what the agent reads is the pull request's own text
-        remark = replace(remark, thread=thread, thread_sha256=standing(pull.title, pull.body))
+        remark = replace(remark, thread=thread, thread_sha256=text_digest(pull.title, pull.body))
     return await turns.begin(Wish("review", command.prompt, command.options, head_sha=pull.head_sha), remark, desk)
 
 

@@ -36,7 +36,7 @@ OPEN_PORT = 443
 """The only port that the way out lets through."""
 HOSTS_REQUEST = "hosts"
 CLOSED = 1
-"""Grows whenever we close more of a sandbox before an agent comes: an agent has been in an older one."""
+"""A version: with a higher one, sandboxes are closed further before an agent comes, and older ones are not reused."""
 NETWORKED = (Step.WORK, Step.VERIFY)
 """Steps in which other people's commands run there."""
 IN_PEACE = (
@@ -72,12 +72,12 @@ async def reachable_hosts(services: Services, turn: Turn) -> frozenset[str] | No
         return None
     found = set(repo_config.load(turn.config).egress)
     for one in await approvals.of_session(services.store, turn.key.session):
-        if one.hosts and one.state is ApprovalState.APPROVED and await _counts(services, turn, one):
+        if one.hosts and one.state is ApprovalState.APPROVED and await _holds(services, turn, one):
             found.update(one.hosts)
     return frozenset(found)
 
 
-async def _counts(services: Services, turn: Turn, yes: Approval) -> bool:
+async def _holds(services: Services, turn: Turn, yes: Approval) -> bool:
     """Tell whether a yes holds: the first turn whose agent works with a single one uses it up."""
     if yes.scope is Scope.SESSION or yes.id != turn.approval:
         return yes.scope is Scope.SESSION
@@ -92,12 +92,12 @@ async def find_or_create(
     spec = await spec_of(services, turn)
     again = await rows.used_by(services.store, turn.key) is not None
     e2b = services.settings.e2b
-    # The operator's part cannot change either: the cloud's firewall stays as it was.
+    # The operator's part counts too: the firewall of a cloud's sandbox stays as it was made.
     operators = [] if e2b is None else [CLOSED, e2b.template, e2b.hosts(), e2b.unmetered is not None]
-    wish = json.dumps([spec.public_repository, spec.egress, spec.template, *operators])
+    made_of = json.dumps([spec.public_repository, spec.egress, spec.template, *operators])
     async with services.environment_locks.of(turn.key.session):
         # No longer than this: room may be missing for hours, and the sweep must not wait so long.
-        row = await rows.take(services.store, turn.key, hashlib.sha256(wish.encode()).hexdigest())
+        row = await rows.take(services.store, turn.key, hashlib.sha256(made_of.encode()).hexdigest())
     await _end_given_up(services, turn)
     if again:
         await meter.catch_up(services, row.id)

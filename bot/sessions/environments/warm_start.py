@@ -36,7 +36,7 @@ AGAIN_SECONDS = 60.0
 LATER_SECONDS = 600.0
 SWEEP_SECONDS = 300.0
 SETUP_SECONDS = 900.0
-MOST_ATTEMPTS = 2
+MOST_TRIES = 2
 NO_TURN = 0
 
 Packed = Callable[[Had | None], Awaitable[RepositoryPack]]
@@ -119,7 +119,7 @@ class Warming:
         self._cloud = cloud
         self._later: dict[str, float] = {}
         self._sweep_at = 0.0
-        self.loop = Loop("snapshots", self._round, look_seconds, rest_seconds=AGAIN_SECONDS)
+        self.loop = Loop("snapshots", self._look, look_seconds, rest_seconds=AGAIN_SECONDS)
 
     async def _sweep(self) -> None:
         """End environments that a killed process left; look again and again, since one is in no list while its
@@ -130,7 +130,7 @@ class Warming:
                 await left.terminate()
             self._sweep_at = now + SWEEP_SECONDS
 
-    async def _round(self) -> None:
+    async def _look(self) -> None:
         await self._sweep()
         store = self._services.store
         await snapshots.condemn_older(store, self._services.clock() - FRESH_SECONDS)
@@ -160,7 +160,7 @@ class Warming:
             snapshot_id, shallow = await self._taken(wanted)
         except (BotError, SandboxError) as error:
             log.warning("no snapshot could be made", extra={"snapshot": wanted.name, "error": str(error)})
-            if wanted.attempts + 1 >= MOST_ATTEMPTS or isinstance(error, MirrorLost):
+            if wanted.attempts + 1 >= MOST_TRIES or isinstance(error, MirrorLost):
                 await snapshots.condemn(store, wanted.name)
             return
         await snapshots.finish(store, wanted, snapshot_id, shallow)

@@ -150,11 +150,11 @@ async def publish(work: TurnWork, tree: str) -> Move:
     pull = await services.github.installation(work.session.installation_id).pull(work.session.thread.repo, turn.number)
     if pull.state != "open":
         return await rescue.keep_on_host(work, End(Outcome.STOPPED, endings.stopped_by(endings.CLOSED)))
-    pushed, why_not = await _pushed(replace(work, report=judged.report), pull)
+    pushed, why_not = await _push_to_fork(replace(work, report=judged.report), pull)
     return pushed or await hand_over(work, pull, why_not)
 
 
-async def _pushed(work: TurnWork, pull: Pull) -> tuple[Move | None, str]:
+async def _push_to_fork(work: TurnWork, pull: Pull) -> tuple[Move | None, str]:
     """Push to the fork's own branch, or tell why not (without words if it had no chance)."""
     services, turn = work.services, work.turn
     home = await _home(work, pull)

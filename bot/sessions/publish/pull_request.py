@@ -1,4 +1,4 @@
-"""Finds or opens the pull request as its repository wants it, and pushes to its branch."""
+"""Finds or opens the pull request as its repository wants it; pushes to its branch, and finds earlier pushes there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DEEPER = 2000
 """Commits of history, if the usual number does not reach back to where the work began."""
 
 
-async def dress(work: TurnWork, number: int) -> str:
+async def label_and_request_review(work: TurnWork, number: int) -> str:
     """Set labels and reviewers, and return a note on missing labels, which GitHub would create. Safe to repeat."""
     config = repo_config.load(work.turn.config).pull
     reads = work.services.github.installation(work.session.installation_id)
@@ -69,7 +69,7 @@ async def open_pull(work: TurnWork, branch: str) -> Move:
     except GitHubRefused as error:
         words = services.outbound.text(TextKind.TITLE, error.message)
         return End(Outcome.PUSHED, endings.pull_not_opened(branch, words), work.columns)
-    told = await dress(work, pull.number)
+    told = await label_and_request_review(work, pull.number)
     return End(Outcome.PULL_REQUEST, told, work.columns, {"pull_number": pull.number, "pull_url": pull.url})
 
 
@@ -127,7 +127,8 @@ def in_the_way(work: TurnWork, pull: Pull | None) -> str | None:
     return None
 
 
-def beside_it(work: TurnWork, pull: Pull | None) -> str:
+def words_on_new_base(work: TurnWork, pull: Pull | None) -> str:
+    """Say that people have given the pull request another base since; empty if not."""
     if pull is None or work.turn.base in (None, pull.base_branch):
         return ""
     return on_pulls.retargeted(pull.number, work.turn.base or "", pull.base_branch)
@@ -150,7 +151,7 @@ async def commit_names(work: TurnWork) -> tuple[str, ...]:
 async def push_commit(work: TurnWork, branch: str) -> str:
     """Push the work's commit, and return the branch's new tip. Raises PushRaced or PushRefused."""
     await _require_unguarded(work, branch)
-    purpose = TokenPurpose.PUSH_WORKFLOWS if work.let_go else TokenPurpose.PUSH
+    purpose = TokenPurpose.PUSH_WORKFLOWS if work.is_approved else TokenPurpose.PUSH
     if repo_config.load(work.turn.config).commits == "verified":
         return await signed_commits.push_signed(work, branch, purpose)
     access = await remote_access(work.services, work.session.thread, purpose)
@@ -221,8 +222,8 @@ async def put_on_top(work: TurnWork, at: str) -> tuple[TurnWork, str] | None:
     does not fit."""
     if work.turn.part(Merge).sha is not None or not await _continues(work, at):
         return None
-    over = await work.quarantine.merge_base(work.commit, at)
-    tree = await work.quarantine.merged(over, at, work.commit) if over else None
+    base = await work.quarantine.merge_base(work.commit, at)
+    tree = await work.quarantine.merged(base, at, work.commit) if base else None
     if tree is None:
         return None
     commit = await turn_commit.commit_on_top(work, tree, at)

@@ -38,8 +38,8 @@ async def publish(work: TurnWork) -> Move:
             return End(Outcome.PUSHED, told, replace(work, landed=sha).columns)
         if (why := pull_request.in_the_way(work, pull)) is not None:
             return await rescue.rescue(work, End(Outcome.REFUSED, why))
-        words = _together(await turn_commit.words_on_merge(work), pull_request.beside_it(work, pull))
-        return await _published(work, words)
+        words = _together(await turn_commit.words_on_merge(work), pull_request.words_on_new_base(work, pull))
+        return await _publish_on_branch(work, words)
     except pull_request.Guarded as guarded:
         return await rescue.rescue(work, End(Outcome.REFUSED, guarded.why))
     except PushRefused as error:
@@ -61,23 +61,24 @@ async def arrived(work: TurnWork) -> End | None:
     return End(Outcome.PUSHED, on_pushes.there_already(branch, found[1], turn.requester), done.columns)
 
 
-async def _published(work: TurnWork, words: str) -> Move:
+async def _publish_on_branch(work: TurnWork, words: str) -> Move:
     turn, session = work.turn, work.session
     branch = session.branch or repo_config.load(turn.config).branch_name(turn.number, turn.key.session)
-    # Asked for on a pull request, or begun by an earlier try, whose push may have arrived there.
+    # Its requester wants a separate branch, or an earlier try has begun one, whose push may have arrived.
     if (turn.new_branch and session.pull_number is not None) or turn.branch is not None:
         return await _publish_separately(work, branch, words)
     try:
         branch, sha = await _push(work, branch)
     except (PushRaced, PushRefused) as error:
         has_moved = isinstance(error, PushRaced) or error.kind is GitRefusal.NON_FAST_FORWARD
-        if not has_moved or turn.tip_sha is None or work.let_go:  # an approved commit is pushed as it is, or not
+        if not has_moved or turn.tip_sha is None or work.is_approved:  # an approved commit is pushed as it is, or not
             raise
-        return await _after_others(work, branch, words)
-    return await _pushed(work, branch, sha, words)
+        return await _publish_on_top(work, branch, words)
+    return await _after_push(work, branch, sha, words)
 
 
-async def _pushed(work: TurnWork, branch: str, sha: str, words: str) -> Move:
+async def _after_push(work: TurnWork, branch: str, sha: str, words: str) -> Move:
+    """Store the pushed commit, then open the pull request or end its draft."""
     await sessions.update_turn(work.services.store, work.turn.key, commit_sha=sha)
     work = replace(work, landed=sha)
     if work.session.pull_number is None:
@@ -103,13 +104,13 @@ async def _push(work: TurnWork, branch: str) -> tuple[str, str]:
     raise AssertionError("the last name was pushed or raised")
 
 
-async def _after_others(work: TurnWork, branch: str, words: str) -> Move:
+async def _publish_on_top(work: TurnWork, branch: str, words: str) -> Move:
     """Put the work on top of a branch that has moved, once; if it moves again, beside it."""
     at = await pull_request.branch_head(work, branch)
     if at is None:
         return await rescue.rescue(work, End(Outcome.REFUSED, on_pulls.branch_deleted(branch)))
     if (landed := await pull_request.landed_at(work, at)) is not None:
-        return await _pushed(landed[0], branch, landed[1], words)
+        return await _after_push(landed[0], branch, landed[1], words)
     found = await pull_request.put_on_top(work, at)
     if found is None:
         return await _publish_separately(work, branch, on_pulls.does_not_fit(branch, at))
@@ -118,11 +119,11 @@ async def _after_others(work: TurnWork, branch: str, words: str) -> Move:
         return await rescue.keep_on_host(work, End(Outcome.REFUSED, held))
     told = _together(on_pulls.put_on_top(branch, at, unchecked=bool(work.turn.verified)), words)
     try:
-        return await _pushed(moved, *await _push(moved, branch), told)
+        return await _after_push(moved, *await _push(moved, branch), told)
     except PushRaced:
         at_last = await pull_request.branch_head(work, branch)
         if at_last is not None and (landed := await pull_request.landed_at(work, at_last)) is not None:
-            return await _pushed(landed[0], branch, landed[1], told)
+            return await _after_push(landed[0], branch, landed[1], told)
         return await _publish_separately(work, branch, on_pulls.moved_again(branch))
 
 

@@ -16,7 +16,7 @@ from bot.sessions import agent_memory
 from bot.sessions.moves import End, Move
 from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.services import Services
-from bot.sessions.starting_point import follow_move, remote_access
+from bot.sessions.starting_point import follow_rename, remote_access
 from bot.store import approvals, audit, repos, sessions
 from bot.store.approvals import ApprovalKind
 from bot.store.base import Store
@@ -198,7 +198,7 @@ async def rescue(work: TurnWork, end: End) -> Move:
     except (PushRefused, PushRaced):
         return await keep_on_host(work, end)
     except GitHubRefused as error:
-        await follow_move(work.services, work.turn, error)
+        await follow_rename(work.services, work.turn, error)
         return await keep_on_host(work, end)
     until = work.services.clock() + work.services.settings.limits.rescue_days * DAY
     columns = {"rescue_ref": ref, "rescue_until": until, "commit_sha": work.commit}

@@ -39,7 +39,7 @@ async def _commit_on_branch(work: TurnWork, branch: str, purpose: TokenPurpose, 
         return None
     made = await _found_on_branch(work, branch, facts)
     if made is None:
-        await _committed(work, branch, purpose, facts, changes)
+        await _make_on_branch(work, branch, purpose, facts, changes)
         made = await _found_on_branch(work, branch, facts)
     await _drop_ref(work, _branch_mark(work, branch))
     if made is None or not made.verified:
@@ -48,7 +48,9 @@ async def _commit_on_branch(work: TurnWork, branch: str, purpose: TokenPurpose, 
     return made.sha
 
 
-async def _committed(work: TurnWork, branch: str, purpose: TokenPurpose, facts: Facts, changes: list[Change]) -> None:
+async def _make_on_branch(
+    work: TurnWork, branch: str, purpose: TokenPurpose, facts: Facts, changes: list[Change]
+) -> None:
     [parent] = facts.parents
     thread, commits = work.session.thread, work.services.outbound.commits
     new = work.turn.tip_sha is None and await _branch_tip(work, branch) is None
@@ -116,7 +118,7 @@ async def push_signed(work: TurnWork, branch: str, purpose: TokenPurpose) -> str
     try:
         known = await repos.signed_for(work.services.store, work.session.id, work.commit)
         if known is None or await _branch_tip(work, branch) != known:
-            known = await _moved(work, branch, purpose)
+            known = await _move_branch(work, branch, purpose)
     except (PushRefused, PushRaced):
         for ref in (_temporary(work), _branch_mark(work, branch)):
             await _drop_ref(work, ref)
@@ -130,7 +132,7 @@ def _temporary(work: TurnWork) -> str:
     return f"refs/forgehand/signing/{work.turn.key.session}-{work.turn.key.n}"
 
 
-async def _moved(work: TurnWork, branch: str, purpose: TokenPurpose) -> str:
+async def _move_branch(work: TurnWork, branch: str, purpose: TokenPurpose) -> str:
     expected, facts = work.turn.tip_sha, await work.quarantine.facts(work.commit)
     if (actual := await _branch_tip(work, branch)) != expected:
         return await _begun(work, branch, purpose, facts, actual)

@@ -24,7 +24,7 @@ from bot.sessions import reading
 from bot.sessions.moves import End, Move
 from bot.sessions.publish import rescue
 from bot.sessions.services import APPROVAL_DAYS, Services
-from bot.sessions.starting_point import follow_move
+from bot.sessions.starting_point import follow_rename
 from bot.store import approvals, sessions
 from bot.store.approvals import ApprovalKind, ApprovalRequest
 from bot.store.sessions import Session, Turn
@@ -46,7 +46,7 @@ class TurnWork:
     quarantine: Quarantine
     commit: str
     report: tuple[str, ...] = ()
-    """Remarks on the change for people, in a new pull request or beside the push."""
+    """Notes on the change for people, in a new pull request or beside the push."""
     done_by: Turn | None = None
     """The earlier turn whose agent did it, if this one only releases it."""
     landed: str | None = None
@@ -71,7 +71,7 @@ class TurnWork:
         return {"commit_sha": self.landed, **({"verified": self.checks} if self.turn.verified else {})}
 
     @property
-    def let_go(self) -> bool:
+    def is_approved(self) -> bool:
         """Tell whether somebody has approved this very commit, with its changes to workflow files."""
         return self.done_by is not None
 
@@ -154,30 +154,33 @@ class Judged:
     allowable: tuple[str, ...] = ()
     """The held paths, if a person's yes is all that the commit needs."""
     report: tuple[str, ...] = ()
-    over: str = ""
+    before: str = ""
+    """The commit that the work was compared with."""
 
 
 async def judge(work: TurnWork, tree: str) -> Judged:
-    """Judge everything that is new to the branch, by today's rules; saved work of earlier turns goes along."""
-    config, along = repo_config.load(work.turn.config), await _going_along(work)
-    over = await _over(work, along)
-    changes = await work.quarantine.changes(over, tree)
+    """Judge everything that is new to the branch by today's rules, also the saved work of earlier turns below it."""
+    config, saved = repo_config.load(work.turn.config), await _saved_below(work)
+    before = await _commit_before(work, saved)
+    changes = await work.quarantine.changes(before, tree)
     paths = await work.quarantine.paths(tree)
-    verdict = push_policy.check(changes, blocked=config.paths.blocked, workflows_approved=work.let_go, existing=paths)
+    verdict = push_policy.check(
+        changes, blocked=config.paths.blocked, workflows_approved=work.is_approved, existing=paths
+    )
     if any(item.kind is not Hold.WORKFLOW for item in verdict.held):
         return Judged(endings.held((item.path, item.why) for item in verdict.held))
-    contents = [*changes, *await _below(work, along)]
+    contents = [*changes, *await _changes_saved(work, saved)]
     found = await push_policy.paths_with_secrets(work.quarantine, contents, work.services.redactor)
     if found:
         return Judged(endings.secret_in_work(found))
     if verdict.held:
         held = endings.held((item.path, item.why) for item in verdict.held)
-        return Judged(held, tuple(item.path for item in verdict.held), over=over)
-    by = work.turn.requester if work.let_go else None
+        return Judged(held, tuple(item.path for item in verdict.held), before=before)
+    by = work.turn.requester if work.is_approved else None
     return Judged(None, report=push_policy.look_closely(changes, sensitive=config.paths.sensitive, let_go_by=by))
 
 
-async def _going_along(work: TurnWork) -> list[str]:
+async def _saved_below(work: TurnWork) -> list[str]:
     """List saved commits of interrupted turns, right below the work and not on its branch; newest first."""
     saved, found = await rescue.saved_commits(work.services.store, work.session.id), list[str]()
     tip, at = work.turn.tip_sha, work.turn.base_sha
@@ -187,21 +190,22 @@ async def _going_along(work: TurnWork) -> list[str]:
     return found
 
 
-async def _over(work: TurnWork, along: Sequence[str]) -> str:
+async def _commit_before(work: TurnWork, saved: Sequence[str]) -> str:
+    """Find the commit below these saved ones; without any, the one where the work began."""
     assert work.turn.base_sha is not None
-    if not along:
+    if not saved:
         return work.turn.base_sha
-    parents = await work.quarantine.parents(along[-1])
+    parents = await work.quarantine.parents(saved[-1])
     merge = await _host_merge(work.services, work.turn, parents)
     return parents[0] if merge is None else merge.commit
 
 
-async def _below(work: TurnWork, along: Sequence[str]) -> list[Change]:
-    """List the changes of each, even those that a later one took back: the history would hold them."""
+async def _changes_saved(work: TurnWork, saved: Sequence[str]) -> list[Change]:
+    """List the changes of each saved commit, even those that a later one took back: the history would hold them."""
     found = list[Change]()
-    for at, commit in enumerate(along):
-        below = await _over(work, along[: at + 1])
-        found += await work.quarantine.changes(below, (await work.quarantine.facts(commit)).tree)
+    for at, commit in enumerate(saved):
+        before = await _commit_before(work, saved[: at + 1])
+        found += await work.quarantine.changes(before, (await work.quarantine.facts(commit)).tree)
     return found
 
 
@@ -214,11 +218,11 @@ async def permission_lost(work: TurnWork) -> str | None:
 
 
 async def hold_workflows(work: TurnWork, judged: Judged) -> Move:
-    """Hold the commit by our own policy, and show the changes that a yes lets go."""
+    """Hold the commit by our own policy, and show the changes that a yes would let through."""
     paths = judged.allowable
     # A merge shows all that the branch gets: compared with both sides, it would show marks of conflicts.
-    over = judged.over if work.turn.part(Merge).sha is None else work.turn.tip_sha or judged.over
-    whole = await work.quarantine.patch(over, f"{work.commit}^{{tree}}", MOST_SHOWN + 1, paths=paths)
+    before = judged.before if work.turn.part(Merge).sha is None else work.turn.tip_sha or judged.before
+    whole = await work.quarantine.patch(before, f"{work.commit}^{{tree}}", MOST_SHOWN + 1, paths=paths)
     text = blocks.spelled_out(whole.decode("utf-8", "replace"))
     return await _offered(work, on_pushes.held(paths, work.commit, text, APPROVAL_DAYS, cut=len(whole) > MOST_SHOWN))
 
@@ -226,7 +230,7 @@ async def hold_workflows(work: TurnWork, judged: Judged) -> Move:
 async def hold_for_permission(work: TurnWork, words: str) -> Move:
     """Hold a commit with workflow files that the remote refused: with the permission, a yes pushes it."""
     app = await work.services.github.identity()
-    told = on_pushes.no_permission if work.let_go else on_pushes.takes_a_yes
+    told = on_pushes.no_permission if work.is_approved else on_pushes.takes_a_yes
     return await _offered(work, told(words, app.slug, work.commit, APPROVAL_DAYS))
 
 
@@ -251,12 +255,12 @@ async def on_push_refused(work: TurnWork, error: PushRefused) -> Move:
 async def without_access(work: TurnWork, error: GitHubRefused) -> Move:
     """Keep work for which GitHub refuses a token or access; an approved commit may need one more permission."""
     words = await refusal_words(work, error)
-    if work.let_go and error.status in (403, 422):
+    if work.is_approved and error.status in (403, 422):
         return await hold_for_permission(work, work.services.outbound.text(TextKind.COMMENT, error.message))
     return await rescue.keep_on_host(work, End(Outcome.REFUSED, words))
 
 
 async def refusal_words(work: TurnWork, error: GitHubRefused) -> str:
-    """Word GitHub's refusal; raises TransientError if the repository has only moved."""
-    await follow_move(work.services, work.turn, error)
+    """Word GitHub's refusal; raises TransientError if the repository was only renamed."""
+    await follow_rename(work.services, work.turn, error)
     return endings.push_refused(work.services.outbound.text(TextKind.COMMENT, error.message))

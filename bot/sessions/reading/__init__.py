@@ -24,7 +24,7 @@ from bot.agent.material import (
     rule_names,
 )
 from bot.errors import GitHubRefused, NotFound
-from bot.events.threads import standing
+from bot.events.threads import text_digest
 from bot.git.cache import Comparison
 from bot.github import reviews
 from bot.github.client import InstallationClient
@@ -122,7 +122,7 @@ async def gather(
     found = await _conversation(services, turn, thread)
     book = await briefing.read_rules(services, thread.repo.id, base, start.base)
     change, diff = await _change(services, turn, thread, base, start) if found.issue.is_pull else (None, None)
-    album = await briefing.gather(services.github.attachments, _with_pictures(found))
+    album = await briefing.gather_images(services.github.attachments, _with_pictures(found))
     ignored = ignored_rules(change.paths) if change else ()
     told = turn.traits.told(fork=turn.part(OnFork).fork is not None)
     instructions, cut = rule_instructions(told, book, config.instructions)
@@ -136,7 +136,7 @@ async def gather(
     hunks = [(f"{discussion_name(at)}: {prompt.where(spot)}", spot.hunk) for at, spot in enumerate(found.asked_at, 1)]
     extras = [*hunks, *found.own_words, *beside.said, *await briefing.own_findings(services, turn)]
     if turn.traits.judges and change and diff:
-        diff, more = await briefing.given(services, turn, change, diff)
+        diff, more = await briefing.diff_to_review(services, turn, change, diff)
         extras += more
     material = Material(
         kind=turn.kind,
@@ -158,7 +158,7 @@ async def gather(
         discussions=[discussion_place(spot) for spot in found.asked_at],
     )
     composed = await asyncio.to_thread(prompt.compose, material, delimiter=secrets.token_hex(8))
-    notes = (*composed.notes, *await briefing.untold(services, turn, book.unused))
+    notes = (*composed.notes, *await briefing.note_on_unused(services, turn, book.unused))
     return Gathered(
         AgentReading(composed.text, instructions, notes, tuple(ignored)),
         files={**album.files, **{name: text.encode("utf-8", "replace") for name, text in composed.files.items()}},
@@ -193,7 +193,7 @@ async def _conversation(services: Services, turn: Turn, thread: Thread) -> _Conv
         trusted=await trust.of(issue),
         body=issue.body,
         at=issue.created_at,
-        changed_since=turn.thread_sha256 not in (None, standing(issue.title, issue.body)),
+        changed_since=turn.thread_sha256 not in (None, text_digest(issue.title, issue.body)),
     )
     asking = (one for one in comments if one.id == turn.source_comment and one.updated_at == one.created_at)
     numbers = {spot.comment_id: number for number, spot in enumerate(spots, 1)}

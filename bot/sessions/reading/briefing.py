@@ -42,13 +42,13 @@ _IMAGE_MARKS = ("![", "<img", "/user-attachments/")
 """Every image in a text has one of these."""
 GO_ON = (
     "A note from Forgehand, which runs you: you were at work on the request below when your process was lost, and it "
-    "was begun anew just now. The working directory is as you left it or, where its machine was lost too, as it was "
+    "was started again just now. The working directory is as you left it or, where its machine was lost too, as it was "
     "some minutes before; commands that were running have ended, and ignored files may be gone. Look at what is there, "
-    "then go on; do not begin from the start.\n\n"
+    "then go on; do not start over.\n\n"
 )
-MEND = (
+FIX = (
     "A note from Forgehand, which runs you: you had finished, and then the checks that this repository declares were "
-    "run on {where} by us. What follows failed{base}. Find out why and mend your work in the working directory. Where "
+    "run on {where} by us. What follows failed{base}. Find out why and fix your work in the working directory. Where "
     "a check itself is wrong, say so rather than bending it to pass. You are told this once: when you have ended, the "
     "checks are run again and the work is published as it is. End with the summary of all that you did for this "
     "request, also before this note, since it takes the place of your last one.\n\n"
@@ -61,18 +61,18 @@ def turn_prompt(turn: Turn) -> str:
     words = turn.part(AgentReading).context
     assert words is not None
     if turn.mending is not None:  # without its memory, the agent needs the request again
-        words = mend(turn) if turn.resumed else f"{words}\n\n{mend(turn)}"
+        words = failures_to_fix(turn) if turn.resumed else f"{words}\n\n{failures_to_fix(turn)}"
     had_begun = turn.agent_error != MEMORY_REFUSED
     return GO_ON + words if turn.attempt > (turn.mending or 0) and had_begun else words
 
 
-def mend(turn: Turn) -> str:
+def failures_to_fix(turn: Turn) -> str:
     failing = [one for one in verification.load(turn.verified or ()) if one.is_ours]
     fresh = all(one.where == verification.CheckPlace.FRESH for one in failing)
     where = "a clean checkout of it in a fresh environment" if fresh else "it in your environment"
     base = ", and does not fail without your work" if all(one.base_exit_code == 0 for one in failing) else ""
     more = [f"(And {len(failing) - MOST_CHECKS} more.)"] if len(failing) > MOST_CHECKS else []
-    return "\n\n".join([MEND.format(where=where, base=base), *map(_failure, failing[:MOST_CHECKS]), *more])
+    return "\n\n".join([FIX.format(where=where, base=base), *map(_failure, failing[:MOST_CHECKS]), *more])
 
 
 def _failure(one: CheckedCommand) -> str:
@@ -122,7 +122,7 @@ async def read_rules(services: Services, repo: RepoId, branch: str, sha: str | N
     )
 
 
-async def untold(services: Services, turn: Turn, unused: Sequence[str]) -> list[str]:
+async def note_on_unused(services: Services, turn: Turn, unused: Sequence[str]) -> list[str]:
     """Name the repository's files that we do not use, in the first turn of a thread that meets them."""
     if not unused:
         return []
@@ -137,7 +137,9 @@ async def _text(services: Services, repo: RepoId, sha: str, path: str) -> str | 
     return None if data is None else data.decode("utf-8", "replace")
 
 
-async def given(services: Services, turn: Turn, change: Comparison, whole: Diff) -> tuple[Diff, list[tuple[str, str]]]:
+async def diff_to_review(
+    services: Services, turn: Turn, change: Comparison, whole: Diff
+) -> tuple[Diff, list[tuple[str, str]]]:
     """Return the diff to review, and more data with its names."""
     extras = []
     if said := await posts.open_findings(services.store, turn.repo_id, turn.number):
@@ -193,7 +195,7 @@ class Album:
     notes: list[str] = field(default_factory=list)
 
 
-async def gather(attachments: Attachments, texts: Sequence[tuple[str, str]]) -> Album:
+async def gather_images(attachments: Attachments, texts: Sequence[tuple[str, str]]) -> Album:
     """Fetch the images of `texts`: each a name, and a text as GitHub renders it, the most important first."""
     every = await asyncio.to_thread(lambda: [(where, url) for where, html in texts for url in images(html)])
     found = list(dict.fromkeys(every))
@@ -244,7 +246,7 @@ async def with_enclosures(
     """Add the paths of its images to a message."""
     album = Album()
     if (html := await _as_shown(services, message)) is not None:
-        album = await gather(services.github.attachments, [(f"words of {message.author}", html)])
+        album = await gather_images(services.github.attachments, [(f"words of {message.author}", html)])
     named = {f"said-{message.place}-{name}": data for name, data in album.files.items()}
     paths = await environment.put_beside(turn.key.n, named) if named else []
     return prompt.with_images(words, paths, album.notes)

@@ -1,4 +1,4 @@
-"""The store on a PostgreSQL server that replicas share."""
+"""The store in a PostgreSQL database; one service at a time has it, and commands may write beside that service."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Connections to PostgreSQL: how they are made, what a statement sees, and the one writer's transaction.
+"""Makes connections to PostgreSQL, for the readers and for the one writer with its transaction.
 
-Whoever writes holds a lock that all replicas share, so that transactions which write run one after the other, as
-they do with SQLite. A commit whose answer was lost is looked up by the
-number of its transaction before anything is repeated.
+Each writing transaction holds a lock that all processes share, so that they run one after the other, as with SQLite.
+After a commit without an answer, we ask for the transaction by its number before we repeat anything.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ SCHEMA = "bot"
 WRITERS = 0x666F7267
 """The key of the advisory lock that writers hold; migrations hold it too."""
 SERVICE = WRITERS + 1
-"""The key of the lock that a running service holds on a connection of its own."""
+"""The key of the lock that a running service holds on a separate connection."""
 REPLACED = "Another Forgehand has taken over this database. This one writes nothing more; stop it."
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 8

@@ -1,4 +1,4 @@
-"""What PostgreSQL's errors mean to us, by their SQLSTATE."""
+"""Translates PostgreSQL's errors into ours, by their SQLSTATE."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DENIED = ("42501", "28")
 
 
 def state_of(error: BaseException) -> str:
-    """The SQLSTATE; empty when the server did not say one: the connection broke, or was never made."""
+    """Return the SQLSTATE; empty if the server named none: the connection broke, or was never made."""
     return getattr(error, "sqlstate", None) or ""
 
 
@@ -32,7 +32,7 @@ def may_pass(error: BaseException) -> bool:
 
 
 def translate(error: BaseException) -> BaseException:
-    """Our error for what the database or the network did to us; a broken constraint or a bug stays as it is."""
+    """Return our error for a fault of the database or the network; a broken constraint or a bug stays as it is."""
     if isinstance(error, BotError) or not isinstance(error, psycopg.Error):
         return error
     state = state_of(error)

@@ -60,7 +60,7 @@ class Money:
         self._patience = patience
         self._ended = asyncio.Event()
         self._closing = asyncio.Event()
-        self._kept: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     async def reserve(self, token_sha256: str, estimate: Estimate) -> Reservation:
         """Refuse a request without money. If open requests hold it, wait for them, at most `patience` seconds."""
@@ -68,7 +68,7 @@ class Money:
         while True:
             ended = self._ended
             with contextlib.suppress(_Undecided):
-                return await self._try(self._claim(token_sha256, estimate.usd))
+                return await self._reserve_once(self._claim(token_sha256, estimate.usd))
             try:
                 async with asyncio.timeout_at(give_up):
                     await ended.wait()
@@ -81,46 +81,46 @@ class Money:
         if await rows.count_request(self._store, self._claim(token_sha256, 0.0), self._check_for_count) is None:
             raise _unknown()
 
-    def narrow(self, allowance: Reservation, most_usd: float) -> None:
+    def narrow(self, reservation: Reservation, most_usd: float) -> None:
         """Give back what the request can no longer cost. The stream does not wait for it."""
-        less = allowance.reserved_usd - most_usd
+        less = reservation.reserved_usd - most_usd
         if less > 0:
-            allowance.reserved_usd = most_usd
-            self._keep(self._narrow(allowance.claim.id, less))
+            reservation.reserved_usd = most_usd
+            self._start(self._narrow(reservation.claim.id, less))
 
-    async def ceiling(self, allowance: Reservation, cost_usd: float) -> float:
+    async def ceiling(self, reservation: Reservation, cost_usd: float) -> float:
         """Return how much a request may cost in all that has cost this much; less than that if it must end. It passes
         its reserve only if the provider exceeds what the request allowed."""
-        if cost_usd <= allowance.ceiling_usd:
-            return allowance.ceiling_usd
-        more = max(0.0, cost_usd - allowance.reserved_usd)
+        if cost_usd <= reservation.ceiling_usd:
+            return reservation.ceiling_usd
+        more = max(0.0, cost_usd - reservation.reserved_usd)
         left = 0.0
 
-        def judge(standing: RequestContext) -> None:
+        def judge(context: RequestContext) -> None:
             nonlocal left
-            left = budget.left(self._ledgers(standing))
-            if cost_usd >= left or not standing.grant.is_live(self._clock()):
+            left = budget.left(self._ledgers(context))
+            if cost_usd >= left or not context.grant.is_live(self._clock()):
                 raise clients.exhausted()
 
-        claim = self._claim(allowance.claim.token_sha256, more, allowance.claim.id)
+        claim = self._claim(reservation.claim.token_sha256, more, reservation.claim.id)
         try:
             found = await rows.reserve_more(self._store, claim, judge)
         except GatewayRefusal:
             return -math.inf
         if found is None:
             return -math.inf
-        allowance.reserved_usd += more
-        allowance.ceiling_usd = min(allowance.reserved_usd, left)
-        return allowance.ceiling_usd
+        reservation.reserved_usd += more
+        reservation.ceiling_usd = min(reservation.reserved_usd, left)
+        return reservation.ceiling_usd
 
     async def settle(self, claim_id: str, end: Settlement) -> None:
         """Settle even if the calling task is cancelled."""
-        await asyncio.shield(self._keep(self._settle(claim_id, end)))
+        await asyncio.shield(self._start(self._settle(claim_id, end)))
 
     async def close(self) -> None:
         """End what waits; the next start settles the whole reserve of what cannot be settled now."""
         self._closing.set()
-        await asyncio.gather(*self._kept, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _settle(self, claim_id: str, end: Settlement) -> None:
         """Try until the store takes it: a leftover reserve would block others as long as the service runs."""
@@ -148,19 +148,19 @@ class Money:
         ended, self._ended = self._ended, asyncio.Event()
         ended.set()
 
-    async def _try(self, claim: GatewayClaim) -> Reservation:
+    async def _reserve_once(self, claim: GatewayClaim) -> Reservation:
         left = 0.0
 
-        def judge(standing: RequestContext) -> None:
+        def judge(context: RequestContext) -> None:
             nonlocal left
-            self._check(standing)
-            left = budget.left(self._ledgers(standing))
+            self._check(context)
+            left = budget.left(self._ledgers(context))
 
-        reserving = self._keep(rows.reserve(self._store, claim, judge))
+        reserving = self._start(rows.reserve(self._store, claim, judge))
         try:
             found = await asyncio.shield(reserving)
         except asyncio.CancelledError:
-            self._keep(self._undo(reserving, claim))
+            self._start(self._undo(reserving, claim))
             raise
         if found is None:
             raise _unknown()
@@ -173,39 +173,39 @@ class Money:
             return
         await self._settle(claim.id, Settlement(0.0, TokenUsage(), None, abandoned=True))
 
-    def _keep(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)
-        self._kept.add(task)
-        task.add_done_callback(self._kept.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         return task
 
-    def _check(self, standing: RequestContext) -> None:
+    def _check(self, context: RequestContext) -> None:
         """Judge in the transaction that reserves. Money comes first: without it, waiting for a place is pointless."""
-        self._check_for_count(standing)
-        if standing.turn.open >= standing.grant.concurrency:
+        self._check_for_count(context)
+        if context.turn.open >= context.grant.concurrency:
             raise too_many("turn")
-        if budget.decide(self._ledgers(standing)) is BudgetDecision.WAIT:
+        if budget.decide(self._ledgers(context)) is BudgetDecision.WAIT:
             raise _Undecided
 
-    def _check_for_count(self, standing: RequestContext) -> None:
-        granted = standing.grant
+    def _check_for_count(self, context: RequestContext) -> None:
+        granted = context.grant
         if not granted.is_live(self._clock()):
             raise _unknown()
-        if budget.decide(self._ledgers(standing)) is BudgetDecision.EXHAUSTED:
+        if budget.decide(self._ledgers(context)) is BudgetDecision.EXHAUSTED:
             raise clients.exhausted()
         if granted.requests >= granted.max_requests:
             raise GatewayRefusal(403, "requests", "The number of requests of this turn is used up.")
 
-    def _ledgers(self, standing: RequestContext) -> list[Ledger]:
+    def _ledgers(self, context: RequestContext) -> list[Ledger]:
         """Return the session's ledger, the turn's, and those of days and months. With no limit on session and turn, the
         turn's allows nothing."""
-        session = self._ceilings.of_session(standing.session) if self._ceilings else None
+        session = self._ceilings.of_session(context.session) if self._ceilings else None
         found = [session] if session else []
-        if standing.grant.budget_usd or not found:
-            found.append(Ledger(standing.turn.counted_usd, standing.turn.reserved_usd, standing.grant.budget_usd))
+        if context.grant.budget_usd or not found:
+            found.append(Ledger(context.turn.counted_usd, context.turn.reserved_usd, context.grant.budget_usd))
         if self._ceilings is None:
             return found
-        return [*found, *(ledger for _, ledger in self._ceilings.narrowed(standing.own).ledgers(standing.windows))]
+        return [*found, *(ledger for _, ledger in self._ceilings.narrowed(context.own).ledgers(context.windows))]
 
     def _claim(self, token_sha256: str, usd: float, claim_id: str | None = None) -> GatewayClaim:
         windows = self._ceilings.windows(self._clock()) if self._ceilings else ()

@@ -23,7 +23,7 @@ SECONDS = 90.0
 async def examine(settings: Settings) -> list[CheckupFinding]:
     """Check this machine, the model and GitHub, in the order in which people would fix them."""
     parts = [_part("machine", host.examine, settings), _part("key", _key, settings), _part("github", _github, settings)]
-    return [finding for part in await asyncio.gather(*parts) for finding in part]
+    return [line for part in await asyncio.gather(*parts) for line in part]
 
 
 async def _part(
