@@ -38,7 +38,7 @@ async def test_a_yes_that_names_the_commit_makes_a_branch_and_a_pull_request_of_
         world.say("/claude approve", on=fork.pull)
         await said(world, fork, f"approved by its commit: `/claude approve {fork.sha[:12]}`")
         world.say(f"/claude approve {fork.sha[:7]}", on=fork.pull)
-        await said(world, fork, "at least twelve of its letters")
+        await said(world, fork, "at least the first twelve characters")
         world.say(f"/claude approve {'0' * 40}", on=fork.pull)
         await said(world, fork, "waiting for a yes to commit")
         world.say(f"/claude approve {fork.sha}", by="mallory", on=fork.pull)
