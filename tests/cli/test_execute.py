@@ -433,7 +433,7 @@ async def test_sub_agents_are_counted_and_one_more_is_refused(desk: Desk) -> Non
     started = [one for one in desk.model.requests if "[[scenario:part]]" in str(one.body["messages"][0])]
     assert len(started) == 3
     told = str(desk.model.requests[-1].body)
-    assert told.count("No more sub-agents may be started in this turn. It may start 3.") == 2
+    assert told.count("No more sub-agents may be started in this turn. A turn may start 3.") == 2
 
 
 async def test_a_question_of_the_agents_is_answered_with_a_no_at_once(desk: Desk) -> None:

@@ -38,7 +38,7 @@ async def test_a_yes_after_its_time_counts_for_nothing_though_nobody_has_swept_y
         with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
             db.execute("UPDATE approvals SET expires_at = asked_at - 5")
         world.say(f"/claude approve {fork.sha}", on=fork.pull)
-        await said(world, fork, f"The time for a yes to `{fork.sha[:12]}` is over")
+        await said(world, fork, f"The time to approve `{fork.sha[:12]}` is over")
         await said(world, fork, "No longer open")
         assert refs(world) == before and len(world.states(fork.pull)) == 1
 

@@ -167,7 +167,7 @@ async def test_without_a_conflict_no_model_is_asked(world: World) -> None:
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
         assert parents(world, pull.head_sha) == [tip, base] and not world.model.requests
         assert "without a conflict, so no agent was needed" in live(world, pull)
-        assert f"on a clean checkout of {pull.head_sha[:12]} in a fresh environment" in live(world, pull)
+        assert f"on a clean checkout of {pull.head_sha[:12]} in a fresh sandbox" in live(world, pull)
         assert "✓ `test ! -e bad.txt`" in live(world, pull)
         world.say("/claude resolve", on=pull)
         assert await world.outcome(2, on=pull) == "no_change"

@@ -95,7 +95,7 @@ async def test_fifteen_pushes_to_a_pull_request_under_review_are_one_review(worl
         await world.github.idle()
     [review_] = ours(world, pull)
     assert review_.commit_id == pull.head_sha and [one.line for one in review_.comments] == [2]
-    assert len(world.states(pull)) == 2 and "Commits were pushed while I read" in world.replies(pull)[0].body
+    assert len(world.states(pull)) == 2 and "while I was reading" in world.replies(pull)[0].body
 
 
 async def test_a_push_after_a_review_is_reviewed_and_says_only_what_is_new(world: World) -> None:
