@@ -296,7 +296,7 @@ async def test_a_revoked_key_is_replaced_and_the_ring_rotated_while_the_service_
         world.say("/claude once more [[scenario:none]]")
         await world.model.reached("rotated", timeout=60)
         rotated = await forgehand(world.environment, *ROTATE)
-        assert rotated.code == 0 and rotated.out.startswith("1 encrypted again"), rotated.text
+        assert rotated.code == 0 and rotated.out.startswith("1 secret encrypted again"), rotated.text
         world.model.release("rotated")
         assert await world.outcome(3) == "no_change"
     world.environment["FORGEHAND_SECRET_KEY"] = NEW_KEY
