@@ -41,7 +41,7 @@ async def test_a_model_whose_price_nobody_knows_is_refused_before_anything_is_ma
         world.say("/claude fix this --model glm-4.6")
         assert await world.outcome() == "failed"
     told = world.replies()[0].body
-    assert "The price of the model `glm-4.6` is not known" in told and "FORGEHAND_PRICES" in told
+    assert "does not know the price of the model `glm-4.6`" in told and "FORGEHAND_PRICES" in told
     assert "The agent" not in told, "none was begun"
 
 
