@@ -95,9 +95,9 @@ def solved(base: str, sha: str, conflicts: int, ours: Sequence[str], theirs: Seq
     by = "" if len(ours) + len(theirs) >= conflicts else " and the agent solved that"
     told = [f"{_merged_in(base, sha)}; {many}{by}."]
     if ours:
-        told.append(f"Left as in the pull request, without {shown(base, 200)}'s lines: {named(ours, MOST_NAMED)}.")
+        told.append(f"Left as in the pull request, without {shown(base, 200)}'s changes: {named(ours, MOST_NAMED)}.")
     if theirs:
-        told.append(f"Taken from {shown(base, 200)}, without the pull request's lines: {named(theirs, MOST_NAMED)}.")
+        told.append(f"Taken from {shown(base, 200)}, without the pull request's changes: {named(theirs, MOST_NAMED)}.")
     return " ".join(told)
 
 

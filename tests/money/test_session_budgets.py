@@ -248,7 +248,7 @@ async def test_each_raise_is_in_the_audit_with_what_was_cut_of_it(tmp_path: Path
             assert await world.outcome(2) == "planned"
             world.say("/claude continue +10")
             said = await _said(world, "This session may now spend $5.00")
-            assert "Of the $10.00 that you asked for, $3.00 was added: $5.00 is the most" in said
+            assert "You asked for $10.00 more, but only $3.00 was added: $5.00 is the most" in said
             world.say("/claude continue +1")
             await _said(world, "Nothing was added")
         rows_ = (await forgehand(world.environment, "audit", "--json")).json
@@ -362,7 +362,7 @@ async def test_nobody_passes_what_the_operator_lets_a_session_spend(tmp_path: Pa
             assert await world.outcome() == "over_budget"
             assert "of $0.60" in _live(world, 1) and "a new issue starts a new session" in _live(world, 1)
             assert "continue" not in _live(world, 1).partition("**Next:**")[2]
-            assert "Of the $100.00 that you asked for, $0.10 was added: $0.60 is the most" in world.replies()[1].body
+            assert "You asked for $100.00 more, but only $0.10 was added: $0.60 is the most" in world.replies()[1].body
             world.say("/claude continue +3")
             await _said(world, "Nothing was added: $0.60 is the most")
             world.say("/claude retry")

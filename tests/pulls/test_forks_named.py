@@ -50,4 +50,4 @@ async def test_beside_an_offer_the_work_goes_on_and_words_below_a_yes_to_it_are_
         assert await world.outcome(2, on=fork.pull) == "reviewed", world.replies(fork.pull)[-1].body
         world.say(f"/claude approve {fork.sha}\n\nThanks! Add a test as well.", on=fork.pull)
         assert await world.outcome(3, on=fork.pull) == "pull_request", world.replies(fork.pull)[-1].body
-        await said(world, fork, "no agent works on what was approved")
+        await said(world, fork, "because this needs no agent")

@@ -139,7 +139,7 @@ async def test_what_cannot_be_marked_and_was_left_is_named_with_the_side_that_it
         world.say("/claude resolve", on=pull)
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
     assert "3 files were in conflict and the agent solved that" in live(world, pull)
-    assert "with nothing of `main`: `logo.png`, `sub`." in live(world, pull)
+    assert "without `main`'s changes: `logo.png`, `sub`." in live(world, pull)
     assert world.repo.file("feature", "logo.png") == b"\0mine"
 
 

@@ -123,7 +123,7 @@ async def test_findings_without_room_are_counted_and_told_by_the_next_review(wor
         assert await world.outcome(2, on=pull) == "reviewed", world.replies(pull)[1].body
     first, second = ours(world, pull)
     told = [{n for n in range(1, 15) if f"about {n}." in review.body} for review in (first, second)]
-    assert 0 < len(told[0]) < 14 and f"and {14 - len(told[0])} findings for which there is no room" in first.body
+    assert 0 < len(told[0]) < 14 and f"and {14 - len(told[0])} findings that did not fit here" in first.body
     assert f"no room for {14 - len(told[0])} more" in world.replies(pull)[0].body
     assert told[1] and not told[0] & told[1], "none twice, and none is lost"
     assert "Read at `" in first.body and "cut here" not in first.body

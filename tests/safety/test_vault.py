@@ -230,7 +230,7 @@ async def test_another_key_refuses_to_start_and_leaves_the_file_alone(world: Wor
         pass
     database = world.root / "data" / "state.db"
     before = database.read_bytes()
-    with pytest.raises(SettingsError, match=r"FORGEHAND_SECRET_KEY is not the key .* Put the former key back"):
+    with pytest.raises(SettingsError, match=r"FORGEHAND_SECRET_KEY is not the key .* Put the old key back"):
         async with world.bot(FORGEHAND_SECRET_KEY=NEW_KEY):
             pass
     assert database.read_bytes() == before

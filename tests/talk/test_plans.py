@@ -119,7 +119,7 @@ async def test_a_yes_without_a_name_is_none_to_what_was_asked_after_it(world: Wo
         async with httpx.AsyncClient() as client:
             await client.post(str(world.app.webhook_url), headers=late.headers, content=late.body)
         name = f"{world.states()[1]['session']}-2"
-        assert f"`{name}`, was asked after you had written that" in await said(world, 3)
+        assert f"(`{name}`) after you had written that" in await said(world, 3)
     assert len(world.states()) == 2
 
 

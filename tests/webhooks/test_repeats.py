@@ -22,5 +22,5 @@ async def test_an_answer_about_too_little_money_that_github_lost_is_given_again(
             world.say("/claude status")
             await world.github.changed(lambda: len(world.replies()) == 3, 60)
         assert lost.hits == 3
-    assert "Of the $100.00 that you asked for, $0.10 was added" in answer.body
+    assert "You asked for $100.00 more, but only $0.10 was added" in answer.body
     assert len(world.states()) == 1 and len(world.model.requests) == 1
