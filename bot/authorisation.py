@@ -53,7 +53,8 @@ def screen(author: Person, *, repo_owner: str, service: ServedBy, via_app: int |
         return AccessDecision(AccessAnswer.IGNORED, "it is our own text")
     if not author.is_human:
         return AccessDecision(
-            AccessAnswer.IGNORED, f"{author.login} is not a person but a {author.type or 'thing'}: bots are not obeyed"
+            AccessAnswer.IGNORED,
+            f"{author.login} is not a person but a {author.type or 'thing'}: Forgehand takes no commands from bots",
         )
     if author.id == GHOST:
         return AccessDecision(AccessAnswer.IGNORED, "the account no longer exists")
@@ -73,7 +74,7 @@ def authorise(author: Person, *, answered_id: int, permission: Permission) -> Ac
     if answered_id != author.id:
         return AccessDecision(
             AccessAnswer.REFUSED,
-            f"the login {author.login} belongs to another account by now (id {answered_id}, not {author.id})",
+            f"the login {author.login} now belongs to another account (id {answered_id}, not {author.id})",
             on_access.another_account(author.login),
         )
     if not permission.may_write:

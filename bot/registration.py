@@ -113,7 +113,7 @@ def pem(text: str) -> Secret:
     body = re.sub(r"\s+", "", found[2]) if found else ""
     if found is None or not _PROOF.fullmatch(body):
         raise SettingsError(
-            "That is no private key: paste the whole .pem file that GitHub gave you, from -----BEGIN to END-----."
+            "That is not a private key: paste the whole .pem file that GitHub gave you, from -----BEGIN to END-----."
         )
     lines = [body[at : at + LINE] for at in range(0, len(body), LINE)]
     return Secret("\n".join([f"-----BEGIN {found[1]}-----", *lines, f"-----END {found[1]}-----", ""]))

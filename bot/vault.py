@@ -19,8 +19,8 @@ OAUTH_TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 - the name of one
 NAMES = (API_KEY, OAUTH_TOKEN)
 """The names of the model's credentials."""
 TERMS = (
-    "Anthropic means a subscription's token for its buyer's own, ordinary use of Anthropic's applications, and asks "
-    "for an API key where work is done for others: https://code.claude.com/docs/en/legal-and-compliance"
+    "Anthropic intends a subscription's token for its subscriber's own, ordinary use of Anthropic's applications, and "
+    "asks for an API key for work on behalf of others: https://code.claude.com/docs/en/legal-and-compliance"
 )
 """People read this when they choose the token."""
 APP = "FORGEHAND_APP"
@@ -134,8 +134,8 @@ def require(ring: KeyRing, rows: Sequence[Sealed]) -> None:
         named = " and ".join(one or "unknown" for one in missing)
         raise SettingsError(
             f"FORGEHAND_SECRET_KEY is not the key that this data directory was encrypted with (it needs key {named}; "
-            f"set is {' and '.join(sorted(ring.ids))}). Put the former key back, behind the new one and joined by a "
-            "comma while rotating. If it is lost, `forgehand keys remove --all` forgets what was encrypted with it."
+            f"set is {' and '.join(sorted(ring.ids))}). Put the old key back: FORGEHAND_SECRET_KEY=new,old while "
+            "you rotate. If it is lost, `forgehand keys remove --all` forgets what was encrypted with it."
         )
     try:
         for row in rows:
@@ -143,8 +143,8 @@ def require(ring: KeyRing, rows: Sequence[Sealed]) -> None:
                 ring.open(row.ciphertext, place(CHECK, OPERATOR))
     except VaultError:
         raise SettingsError(
-            "The check value of the stored secrets cannot be read with FORGEHAND_SECRET_KEY, although that is the "
-            "right key: the data directory was damaged. Restore a backup, or start over with `forgehand keys remove "
+            "FORGEHAND_SECRET_KEY is the right key, but it cannot read the check value of the stored secrets: the data "
+            "directory is damaged. Restore a backup, or start over with `forgehand keys remove "
             "--all`."
         ) from None
 
@@ -166,7 +166,9 @@ def require_storable(name: str, value: Secret) -> str:
     if not text:
         raise VaultError(f"Nothing was given for {name}.")
     if len(text) > (LONGEST_APP if name == APP else LONGEST) or not all("!" <= letter <= "~" for letter in text):
-        raise VaultError(f"What was given for {name} is not a key: it holds blanks, odd characters or too much.")
+        raise VaultError(
+            f"What was given for {name} is not a key: it has spaces or odd characters in it, or is too long."
+        )
     is_oauth = text.startswith("sk-ant-oat")
     if is_oauth != (name == OAUTH_TOKEN) and text.startswith("sk-ant-"):
         other = OAUTH_TOKEN if is_oauth else API_KEY

@@ -80,7 +80,7 @@ async def _installed(settings: Settings, github: GitHubApp, app: Registration) -
     account = asleep[0].account
     of = f"/organizations/{account.login}" if account.type == "Organization" else ""
     page = f"{settings.github.url}{of}/settings/installations/{asleep[0].id}"
-    return bad("installed", words, f"`Unsuspend` is at {page}. Or: {install}")
+    return bad("installed", words, f"Click `Unsuspend` at {page}. Or: {install}")
 
 
 def _named(installations: list[InstallationView]) -> str:

@@ -14,9 +14,9 @@ from bot.cli import console
 from bot.models import DeliveryId
 
 LARGEST = 25 << 20
-UNREADABLE = "This file is neither a payload nor a delivery in the form of GitHub's API or the App's page."
+UNREADABLE = "This file is neither a payload, nor a delivery as GitHub's API or the App's page shows it."
 BY_CONFIG = "It holds no command, but starts something if the repository's config says so."
-TAKEN_UP = "Forgehand would take note of it. It holds no text that could be a command."
+TAKEN_UP = "Forgehand would handle it, but it holds no text that could be a command."
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def foretold(found: Read, word: str) -> str:
     except CommandError as error:
         return f"It would be refused: {error}"
     if command is None:
-        return f"There is no `{word}` in it that counts as a command."
+        return f"It has no `{word}` that counts as a command."
     place = f"{event.thread.repo.full_name}#{event.thread.number}"
     return f"It is the command `{command.word}` by {event.author.login} on {place}, if they may write there."
 

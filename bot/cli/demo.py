@@ -96,7 +96,7 @@ async def _watched(scenario: Scenario, port: int) -> None:
         if await _until(_tell(story), stop):
             await stop.wait()
             return
-    console.say("The demo was stopped; everything of it has ended.")
+    console.say("The demo has stopped, and nothing of it is running any more.")
     raise typer.Exit(130)
 
 

@@ -27,8 +27,8 @@ from bot.workbench import slots
 from sandbox.choice import choose
 
 NOTICE = (
-    "This GitHub is simulated and the model's words are scripted. Real are: Forgehand itself, its gateway, git, "
-    "the Claude Code CLI, and the sandbox: {isolation}."
+    "This GitHub is simulated and the model's words are scripted. The rest is real: Forgehand itself, its gateway, "
+    "git, the Claude Code CLI, and the sandbox ({isolation})."
 )
 SIMULATED = ["GitHub (API, git server, webhooks, pages)", "the model's answers (a scripted Anthropic API)"]
 STALE = ("repositories", "turns", "transcripts", "kept")

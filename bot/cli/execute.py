@@ -141,7 +141,7 @@ def _listen(stop: asyncio.Event, screen: PlainScreen | RichScreen) -> None:
         nonlocal count
         count += 1
         if count == 1:
-            screen.note("Stopping the agent and keeping its work. Once more throws the work away.")
+            screen.note("Stopping the agent and keeping its work. Press Ctrl-C again to throw the work away.")
             stop.set()
         elif count == 2:
             screen.note("Abandoned; cleaning up.")

@@ -132,7 +132,8 @@ async def _remove(config: Path | None, name: str | None, account: str | None) ->
 def rotate(config: Config = None) -> None:
     """Encrypt everything again with the first key of FORGEHAND_SECRET_KEY."""
     count = console.run(_rotate(config))
-    typer.echo(f"{count} encrypted again; you can remove the older keys from FORGEHAND_SECRET_KEY.")
+    what = "secret" if count == 1 else "secrets"
+    typer.echo(f"{count} {what} encrypted again; you can remove the older keys from FORGEHAND_SECRET_KEY.")
 
 
 async def _rotate(config: Path | None) -> int:

@@ -77,7 +77,7 @@ async def _clone(folder: Folder, session: Session, turns: list[Turn]) -> Persons
             if any([await way.has_commit(sha) for sha in {turn.base_sha for turn in turns if turn.base_sha}]):
                 return mine
     name = f"{session.owner}/{session.name}"
-    raise UserError(f"{folder.path} is no clone of {name}: go into one, or name it by --path.")
+    raise UserError(f"{folder.path} is not a clone of {name}: go into one, or name it with --path.")
 
 
 async def _is_named(repository: PersonsRepository, session: Session) -> bool:

@@ -82,7 +82,7 @@ def _line(row: Row) -> str:
 
 @app.command()
 def status(sandbox: Id, as_json: AsJson = False, config: Config = None) -> None:
-    """Show one sandbox: what it uses now, and what it has cost in all its turns."""
+    """Show one sandbox: what it uses now, and what all its turns have cost."""
     found = console.run(_status(config, sandbox))
     if as_json:
         console.print_json(found)
@@ -121,7 +121,9 @@ async def _status(config: Path | None, sandbox_id: str) -> dict[str, Any]:
 def terminate(
     sandbox: Annotated[str | None, typer.Argument(metavar="ID", help="As `sandbox list` shows it.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All sandboxes in which no turn works.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Even if a turn works in it and loses unsaved work.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Even if a turn works in it and then loses unsaved work.")
+    ] = False,
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:

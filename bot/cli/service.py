@@ -37,6 +37,6 @@ async def ask(where: Address, kind: str, body: dict[str, str]) -> tuple[bool, st
                 await asyncio.sleep(0.2)
         return answer
     except TimeoutError:
-        return False, "Forgehand did not answer, so it may not be running. The request waits for the next start."
+        return False, "Forgehand did not answer, so it may not be running. Your request waits until Forgehand starts."
     finally:
         await store.close()

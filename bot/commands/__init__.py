@@ -153,7 +153,7 @@ def parse(body: str, forms: Forms, *, word: str = "/claude", app_slug: str = "")
     if len(ends) > 1:
         raise CommandError(
             f"This comment holds {len(ends)} commands, so I did none of them. "
-            "One command for each comment, please; the text may be as long as it needs to be."
+            "One command per comment, please; its text may be as long as it needs to be."
         )
     rest = body[ends[0] :]
     if rest.strip() == "--help":

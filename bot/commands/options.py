@@ -133,7 +133,7 @@ def _set(options: Options, name: str, value: str = "") -> Options:
     else:
         field, read = _READERS[name]
         if getattr(options, field) is not None:
-            raise CommandError(f"`--{name}` stands there twice; once is enough.")
+            raise CommandError(f"`--{name}` appears twice; once is enough.")
         changed = {field: read(value)}
     return replace(options, **changed)
 
@@ -146,7 +146,7 @@ def _take_leading(text: str, options: Options) -> tuple[str, Options]:
             continue
         if name not in _READERS:
             known = ", ".join(f"`{usage}`" for usage in USAGE.values())
-            raise CommandError(f"I don't know the option {shown('--' + match[1])}. There are {known}.")
+            raise CommandError(f"I don't know the option {shown('--' + match[1])}. I know {known}.")
         value = _VALUE.match(text, match.end())
         if value is None:
             raise CommandError(f"`--{name}` needs a value: `{USAGE[name]}`.")

@@ -17,7 +17,7 @@ class Ignored:
 
 def useless(delivery: DeliveryId, name: str, action: str | None = None) -> Ignored:
     what = f"`{_short(name)}` events" if action is None else f"`{name}` with the action `{_short(action)}`"
-    return Ignored(delivery, f"we have no use for {what}")
+    return Ignored(delivery, f"Forgehand does not act on {what}")
 
 
 def _short(text: str) -> str:

@@ -52,7 +52,7 @@ def named(text: CommandText, verb: str) -> re.Match[str] | None:
     if (name := _SOME_NAME.match(text.after)) is not None:
         raise CommandError(
             f"{shown(name[1])} is not an approval ID; use the one beside the question, such as "
-            f"`{text.ours} {verb} ab12cd34-1`, or a commit, in twelve letters or more."
+            f"`{text.ours} {verb} ab12cd34-1`, or the first twelve characters of a commit."
         )
     return None
 

@@ -107,7 +107,7 @@ async def press_stop(session: Session, person: Person, desk: Desk) -> str:
     if not await turns.stop_all(session.id, person.login, desk):
         return replies.nothing_runs()
     await audit.add(desk.store, person.login, "stop on the page", session.id)
-    return "It is being stopped; the work so far is kept."
+    return "Forgehand is stopping it, and keeps the work so far."
 
 
 async def press_retry(session: Session, person: Person, desk: Desk) -> str:
@@ -216,7 +216,7 @@ async def _again(session: Session, person: Person, desk: Desk) -> tuple[bool, st
     noted = await _retry(remark, desk)
     if noted.state is DeliveryState.REFUSED:
         raise NotAllowed(noted.reason or "Not possible now.")
-    return True, "Another turn has been asked for."
+    return True, "Another turn will start."
 
 
 async def _require(remark: PressedOnPage, desk: Desk) -> None:

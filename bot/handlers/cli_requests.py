@@ -71,11 +71,11 @@ class CliRequests:
         guid, store = body.get("guid", ""), self._desk.store
         if "delivery" not in body:
             if await deliveries.reopen(store, guid):
-                return True, f"Delivery {guid} is taken up again."
+                return True, f"Forgehand handles delivery {guid} again."
             return False, NOT_KEPT
         new = msgspec.json.decode(body["delivery"], type=NewDelivery)
         await deliveries.add(store, new)
-        return True, f"Taken up as delivery {new.guid}."
+        return True, f"Forgehand handles it as delivery {new.guid}."
 
     async def _settle(self, session: SessionId, said_usd: str) -> tuple[bool, str]:
         """Replace unconfirmed money by what the operator has read at the provider."""
@@ -107,8 +107,8 @@ class CliRequests:
         for turn in await sessions.queued(store):
             self._desk.board.touch(turn.key)
         if kind == "resume":
-            return "Forgehand takes up what waits." if changed else "Nothing was paused."
-        words = "Nothing new is begun until `forgehand resume`." if changed else "Forgehand was paused already."
+            return "Forgehand starts what was waiting." if changed else "Nothing was paused."
+        words = "Nothing new starts until `forgehand resume`." if changed else "Forgehand was already paused."
         return f"{words} {await self._stop_all()}" if stop else f"{words} What runs goes on."
 
     async def _stop_all(self) -> str:

@@ -113,10 +113,10 @@ async def _under_way(remark: Remark, wish: Wish, desk: Desk) -> str | None:
         return None
     if wish is not WORK:
         waits = any(one.state is not TurnState.DONE for one in await _reviews(remark, desk))
-        return "a review of it is under way already" if waits else None
+        return "a review of it is already under way" if waits else None
     latest = await sessions.latest(desk.store, remark.thread)
     waits = latest is not None and latest.state is not TurnState.DONE
-    return "the thread is being worked on already" if waits else None
+    return "work on this thread is already under way" if waits else None
 
 
 async def _reviews(event: Remark, desk: Desk) -> list[Turn]:
@@ -128,10 +128,10 @@ async def _reviews(event: Remark, desk: Desk) -> list[Turn]:
 def _not_after_push(reviews: list[Turn]) -> str | None:
     """Say why a push starts no review; one waiting review is enough, because it reads the commits of its time."""
     if not reviews:
-        return "no review of this pull request was asked for"
+        return "nobody asked for a review of this pull request"
     last = reviews[-1]
     if last.state is TurnState.QUEUED:
-        return "the review that waits already will read these commits too"
+        return "the review that is already waiting will read these commits too"
     if last.outcome is Outcome.STOPPED and last.stop_requested:
         return "its last review was stopped"
     return None
@@ -147,5 +147,5 @@ async def _not_wanted(event: ReviewWanted, triggers: Triggers, desk: Desk) -> st
     asked = event.reviewer.login if event.reviewer else event.team
     name = triggers.review_user if event.reviewer else triggers.review_team
     if name is None or asked is None or name.rpartition("/")[2].casefold() != asked.casefold():
-        return "the review of somebody else was asked for (`triggers.review_team`, `triggers.review_user`)"
+        return "somebody else was asked for the review (`triggers.review_team`, `triggers.review_user`)"
     return None

@@ -30,8 +30,8 @@ PAUSE_SECONDS = 2.0
 NAME = "Forgehand"
 MOST_ANNOTATIONS = 200
 MOST_MESSAGE = 4_000
-STOP = Button("Stop", "End it; the work so far is kept", "stop")
-RETRY = Button("Run again", "The last turn, once more", "retry")
+STOP = Button("Stop", "Stop it and keep the work so far", "stop")
+RETRY = Button("Run again", "Run the last turn again", "retry")
 _CONCLUSIONS = {
     Outcome.REVIEWED: "success",
     Outcome.STOPPED: "cancelled",

@@ -251,7 +251,10 @@ def _now(view: TurnView) -> str:
 
 
 def _foot(view: TurnView) -> str:
-    rarely = "So many sessions are running that this comment is updated at the start and the end only. " * view.crowded
+    rarely = (
+        "So many sessions are running that Forgehand updates this comment only at the start and the end. "
+        * view.crowded
+    )
     watch = f"{sections.page_link(view, 'Watch it live')}. " if view.page_url else ""
     kept = "" if view.turn.state is TurnState.QUEUED else "Stopping keeps the work so far."
     if view.turn.stop_requested:

@@ -197,7 +197,7 @@ def environment(view: TurnView) -> str:
         return ""
     peak = f" (peak {size(view.sample.peak_memory_bytes)})"
     used = f"CPU {view.sample.cpu_percent:.0f} %, memory {size(view.sample.memory_bytes)}{peak}"
-    return f"<sub>environment: {used}, disk {size(view.sample.disk_bytes)}</sub>"
+    return f"<sub>sandbox: {used}, disk {size(view.sample.disk_bytes)}</sub>"
 
 
 def model(view: TurnView) -> str:

@@ -15,13 +15,13 @@ MOST_CHANGED = 5
 MOST_TAILS = 5
 MOST_TAIL = 2_000
 NOTHING = "Nothing: `.github/forgehand.yml` names no `checks` to run."
-NOT_RUN = "None of the repository's `checks` was run by Forgehand on this commit."
+NOT_RUN = "Forgehand ran none of the repository's `checks` on this commit."
 NO_TIME = "no time was left"
-NO_PLACE = "the environments for it were lost one after the other, and the agent's too"
-LOST = "the environments for it were lost one after the other"
-NO_ROOM = "there was no room for another environment"
-NOT_MADE = "no fresh environment could be made for it"
-NOT_FURNISHED = "the commit could not be checked out in a fresh environment"
+NO_PLACE = "the sandboxes for it were lost one after the other, and the agent's too"
+LOST = "the sandboxes for it were lost one after the other"
+NO_ROOM = "there was no room for another sandbox"
+NOT_MADE = "no fresh sandbox could be made for it"
+NOT_FURNISHED = "the commit could not be checked out in a fresh sandbox"
 
 
 class CheckPlace(StrEnum):
@@ -121,9 +121,9 @@ def words(
 
 def where(checks: Sequence[CheckedCommand]) -> str:
     if any(one.where == CheckPlace.AGENT for one in checks):
-        return "in the agent's own environment (no fresh one was available, so what the agent left there may matter)"
+        return "in the agent's own sandbox (no fresh one was available, so what the agent left there may matter)"
     sha = next((one.sha for one in checks if one.sha), "")
-    return f"on a clean checkout{f' of {sha[:12]}' if sha else ''} in a fresh environment"
+    return f"on a clean checkout{f' of {sha[:12]}' if sha else ''} in a fresh sandbox"
 
 
 def _changed(one: CheckedCommand) -> str:

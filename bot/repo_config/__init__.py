@@ -121,7 +121,7 @@ def parse(text: str | bytes | None) -> RepoConfig:
 
 
 def misnamed() -> BadRepoConfig:
-    return BadRepoConfig(f"`{MISNAMED}` is not read: rename it to `{PATH}`, so that what it says counts.")
+    return BadRepoConfig(f"Forgehand does not read `{MISNAMED}`: rename it to `{PATH}`.")
 
 
 def keep_from(config: RepoConfig, hosts: Iterable[str]) -> None:
@@ -140,7 +140,7 @@ def _section(kind: type[Any], entries: list[YamlEntry], prefix: str, problems: l
         if entry.key not in known:
             problems.append(f"line {entry.line}: there is no key `{name}`; known here: {', '.join(known)}")
         elif entry.key in values:
-            problems.append(f"{where} stands there twice")
+            problems.append(f"{where} appears twice")
         elif not prefix and (section := _SECTIONS.get(entry.key)):
             if entry.entries is None and entry.value is not None:
                 problems.append(f"{where} must hold keys: {', '.join(one.name for one in fields(section))}")

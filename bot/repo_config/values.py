@@ -247,7 +247,7 @@ KEYS: dict[str, Key] = {
     "pull.labels": Key(_labels, _LIST, "labels for our pull requests, if the repository has them"),
     "pull.request_review": _switch("request a review from the person who asked for the work"),
     "pull.template": _switch("fill in the repository's pull request template"),
-    "setup": Key(_texts, _LIST, "commands that prepare the environment before the agent starts"),
+    "setup": Key(_texts, _LIST, "commands that prepare the sandbox before the agent starts"),
     "checks": Key(_texts, _LIST, "commands that verify the work"),
     "egress": Key(_each(_host), _LIST, "hosts a session may reach"),
     "paths.blocked": Key(_texts, _LIST, "paths that no push may change"),

@@ -103,7 +103,7 @@ def _check_numbers(node: yaml.Node) -> None:
     elif isinstance(node, yaml.ScalarNode) and node.tag in _NUMBERS and not _NUMBER.fullmatch(node.value):
         text = _key(node.value) if len(node.value) <= 40 else f"{_key(node.value[:40])}…"
         line = node.start_mark.line + 1
-        raise _bad(f"line {line}: `{text}` is no plain number such as 30 or 2.5; quote it if it is text")
+        raise _bad(f"line {line}: `{text}` is not a plain number such as 30 or 2.5; quote it if it is text")
 
 
 def _key(text: str) -> str:

@@ -152,7 +152,7 @@ def _webhook_secrets(reader: SettingsReader, *, required: bool) -> tuple[Secret,
     given = reader.secret("FORGEHAND_WEBHOOK_SECRET", required=required)
     secrets = tuple(Secret(one.strip()) for one in given.reveal().split(",") if one.strip()) if given else ()
     if given and not secrets:
-        raise SettingsError("FORGEHAND_WEBHOOK_SECRET holds no secret, only commas.")
+        raise SettingsError("FORGEHAND_WEBHOOK_SECRET holds only commas: set it to the App's webhook secret.")
     return secrets
 
 

@@ -51,8 +51,8 @@ def _check_port(name: str, url: str | None, or_else: str = "") -> None:
     parts = urlsplit(url or "")
     if parts.hostname and parts.port not in WEB_PORTS and not is_address(parts.hostname):
         raise SettingsError(
-            f"{name} has the port {parts.port}, and E2B's firewall lets sandboxes reach a name at 443 and 80 alone: "
-            f"have your proxy serve it at 443{or_else}."
+            f"{name} has the port {parts.port}, but E2B's firewall lets sandboxes reach a name only on 443 and 80: "
+            f"let your proxy serve it on 443{or_else}."
         )
 
 

@@ -60,7 +60,7 @@ class SettingsReader:
     def header(self, name: str) -> Secret | None:
         found = self.secret(name)
         if found is not None and not all("!" <= letter <= "~" for letter in found.reveal()):
-            raise SettingsError(f"{name} is not a key: it holds blanks or odd characters. Copy it once more.")
+            raise SettingsError(f"{name} is not a key: it has spaces or odd characters in it. Copy it again.")
         return found
 
     def number(self, name: str, default: float | None, *, least: float = 0.0) -> float:
@@ -117,17 +117,17 @@ class SettingsReader:
         value = self.text(name, default).rstrip("/")
         parts = _split(value)
         if "@" in value and (parts is None or not parts.netloc or "@" in parts.netloc):  # first: it is not repeated
-            raise SettingsError(f"{name} must not carry a user name or password.")
+            raise SettingsError(f"{name} must not contain a user name or password.")
         if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
             raise SettingsError(f"{name} must be an https:// address, not {value!r}.")
         if "?" in value or "#" in value:
-            raise SettingsError(f"{name} must be an address without `?` and `#`.")
+            raise SettingsError(f"{name} must be an address without `?` or `#`.")
         if not parts.path.isascii() or any(letter <= " " or letter == "\x7f" for letter in value):
             raise SettingsError(
-                f"{name} must be an address without blanks; other letters of its path are written as %xx."
+                f"{name} must be an address without spaces; write special characters of its path as %xx."
             )
         if parts.scheme == "http" and parts.hostname not in LOOPBACK:
-            raise SettingsError(f"{name} uses plain http, which is accepted for loopback only; use https://.")
+            raise SettingsError(f"{name} uses plain http, which works only for this machine; use https://.")
         if value.isascii():
             return value
         # the host's name as DNS has it: hosts are compared, and headers and certificates know no other form

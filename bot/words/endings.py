@@ -13,7 +13,7 @@ from sandbox.agents.events import NO_MORE_SUBAGENTS
 
 STEP_WORDS = {
     Step.PREPARE: "reading the thread and pinning the commit",
-    Step.FURNISH: "setting up the environment",
+    Step.FURNISH: "setting up the sandbox",
     Step.WORK: "working",
     Step.COLLECT: "collecting the changes",
     Step.VERIFY: "running the checks",
@@ -37,7 +37,7 @@ _STOPPED_BY = {
     TRANSFERRED: "The issue was transferred to another repository, so the work was stopped. To have it done in its new "
     "place, ask there again; the work so far stays in the old repository.",
     DELETED: "The issue was deleted, so the work was stopped.",
-    CLOSED: "The pull request was closed or merged meanwhile, so the work was stopped.",
+    CLOSED: "The pull request was closed or merged in the meantime, so the work was stopped.",
 }
 
 
@@ -70,20 +70,20 @@ def session_spent(spent_usd: float, unconfirmed_usd: float, limit_usd: float) ->
 
 
 def environment_lost(*, saved: bool = False) -> str:
-    words = "The environment disappeared while the agent was working in it."
+    words = "The sandbox disappeared while the agent was working in it."
     return f"{words} Its work up to a few minutes earlier is saved." if saved else words
 
 
 def memory_refused() -> str:
-    return "The agent could not load its memory of the earlier turns, so it was restarted with a summary of them."
+    return "The agent could not load its memory of the earlier turns, so Forgehand restarted it with a summary of them."
 
 
 def goes_on() -> str:
-    return "The agent's process was lost; it was restarted in the same environment."
+    return "The agent's process was lost, so Forgehand restarted it in the same sandbox."
 
 
 def goes_on_elsewhere() -> str:
-    return "The environment was lost; the agent continues in a new one, from the last saved state of its work."
+    return "The sandbox was lost; the agent continues in a new one, from the last saved state of its work."
 
 
 def checks_go_back(count: int) -> str:
@@ -96,19 +96,19 @@ def agent_killed() -> str:
 
 
 def wrote_too_much() -> str:
-    return "The agent was ended because it wrote far more output than can be kept."
+    return "Forgehand stopped the agent, because it wrote far more output than can be kept."
 
 
 def filled_the_disk() -> str:
-    return "The agent was ended because the disk of its host was running full."
+    return "Forgehand stopped the agent, because the host's disk was filling up."
 
 
 def command_filled_the_disk(command: str) -> str:
-    return f"{shown(command, 200)} was ended because the disk of Forgehand's host was running full."
+    return f"Forgehand stopped {shown(command, 200)}, because the host's disk was filling up."
 
 
 def no_more_subagents(most: int) -> str:
-    return f"{NO_MORE_SUBAGENTS} It may start {most}. Do not try again: go on by yourself, with what you have."
+    return f"{NO_MORE_SUBAGENTS} A turn may start {most}. Do not try again: continue by yourself, with what you have."
 
 
 def subagents_refused(refused: int, most: int, at_once: int) -> str:
@@ -135,7 +135,7 @@ def agent_left_no_result(exit_code: int | None) -> str:
 
 
 def provider_refused() -> str:
-    return "The model's provider does not accept the credential in use. The operator has been told in the log."
+    return "The model's provider does not accept the credential in use. The operator finds details in the log."
 
 
 def token_ended() -> str:
@@ -147,12 +147,12 @@ def token_ended() -> str:
 
 def gateway_refused(reason: str) -> str:
     known = {
-        "credential": "there is no credential for the model. The operator has been told in the log",
-        "field": "the agent's program sent a field whose cost is unknown. The log tells the operator how to admit it",
+        "credential": "there is no credential for the model. The operator finds details in the log",
+        "field": "the agent's program sent a field whose cost is unknown. The log tells the operator how to allow it",
         "storm": "the gateway refused dozens of the agent's requests, so the token of this turn was cut off",
         "feature": "the agent asked for a part of the provider's API that is not open to it",
-        "model": "the agent asked for another model than the one of this turn",
-        "price": "the price of the model is not known here, so its cost could not be kept within the budget",
+        "model": "the agent asked for a model other than this turn's",
+        "price": "Forgehand does not know the model's price, so it could not keep the cost within the budget",
         "requests": "the turn had made as many requests as it may",
     }
     why = known.get(reason, f"the agent's request was invalid ({shown(reason, 40)})")
@@ -160,11 +160,11 @@ def gateway_refused(reason: str) -> str:
 
 
 def provider_out_of_credit() -> str:
-    return "The account at the model's provider is out of credit. The operator has been told in the log."
+    return "The account at the model's provider is out of credit. The operator has to add some."
 
 
 def sandboxes_refused() -> str:
-    return "The service that runs the sandboxes does not accept the key in use. The operator has been told in the log."
+    return "The service that runs the sandboxes does not accept the key in use. The operator finds details in the log."
 
 
 def branch_missing(branch: str) -> str:
@@ -184,7 +184,7 @@ def head_gone(number: int) -> str:
 
 
 def moved_on() -> str:
-    return "Newer commits were pushed before the turn began, so it is shown at the newest one."
+    return "Someone pushed newer commits before the turn began, so the newest one shows it."
 
 
 def waits() -> str:
@@ -201,8 +201,8 @@ def reviewed_already(sha: str) -> str:
 
 def review_superseded(sha: str) -> str:
     return (
-        f"Commits were pushed while I read, up to `{sha[:12]}`, so I said nothing about the older state. "
-        "The next turn reviews the newest one."
+        f"Someone pushed commits, up to `{sha[:12]}`, while I was reading, so I said nothing about the older state. "
+        "The next turn reviews the newest commit."
     )
 
 
@@ -238,7 +238,7 @@ def setup_failed(command: str, exit_code: int, tail: str) -> str:
 
 
 def work_refused(reason: str) -> str:
-    return f"The work that came out of the environment was not accepted:{_words(reason)}"
+    return f"Forgehand did not accept the work from the sandbox:{_words(reason)}"
 
 
 UNREADABLE = "git cannot read it: a file or folder without permission, or a repository without a commit"
@@ -246,7 +246,7 @@ UNREADABLE = "git cannot read it: a file or folder without permission, or a repo
 
 def left_out(paths: Iterable[tuple[str, str]]) -> str:
     rows = [f"- {shown(path, 200)}: {why}" for path, why in paths]
-    return "\n".join(["**Left behind in the environment**, because git cannot take it:", "", *rows]) if rows else ""
+    return "\n".join(["**Left behind in the sandbox**, because git cannot take it:", "", *rows]) if rows else ""
 
 
 def held(paths: Iterable[tuple[str, str]]) -> str:
@@ -262,7 +262,7 @@ def secret_in_work(paths: Sequence[str]) -> str:
 
 
 def branch_moved(branch: str) -> str:
-    return f"Somebody else moved the branch `{branch}` meanwhile, so nothing was pushed to it."
+    return f"Somebody else moved the branch `{branch}` in the meantime, so nothing was pushed to it."
 
 
 def permission_gone(login: str) -> str:
@@ -290,7 +290,7 @@ def nobody_answered(approval_id: str, asked: str, command: str) -> str:
 
 
 def plan_waits(approval_id: str, days: int) -> str:
-    return f"Nothing has been changed yet. The plan can be approved for {days} days; its name is `{approval_id}`."
+    return f"Nothing has been changed yet. You can approve the plan for {days} days; its id is `{approval_id}`."
 
 
 def no_plan() -> str:
@@ -313,7 +313,7 @@ def pushed_since(n: int, sha: str, command: str) -> str:
 
 
 def merged_already(number: int) -> str:
-    return f"The pull request #{number} is merged already: use GitHub's *Revert* button on its page."
+    return f"The pull request #{number} is already merged: use GitHub's *Revert* button on its page."
 
 
 def branch_gone(branch: str) -> str:
@@ -349,12 +349,12 @@ def step_failed(step: Step, words: str) -> str:
 
 
 def something_broke(reference: str) -> str:
-    return f"Something broke on our side. The operator finds it in the log under `{reference}`."
+    return f"Something broke on our side. The operator can find it in the log under `{reference}`."
 
 
 def kept_on_host(name: str) -> str:
     return (
-        f"The work so far could not be pushed and is kept by the operator for 30 days as `{name}`: `forgehand sessions "
+        f"The work so far could not be pushed. The operator keeps it for 30 days as `{name}`: `forgehand sessions "
         f"pull {name[:8]}` says where, and `git fetch {name} refs/forgehand/work` brings it to a clone."
     )
 

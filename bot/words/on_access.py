@@ -7,7 +7,7 @@ from bot.text.markup import person
 
 def no_write_access(login: str) -> str:
     return (
-        f"Sorry, {person(login)}: I only follow people who have write access to this repository. "
+        f"Sorry, {person(login)}: I only take commands from people with write access to this repository. "
         "Somebody who has it can give me the command instead. (I say this once per thread.)"
     )
 
@@ -34,10 +34,8 @@ def account_not_served(owner: str) -> str:
 
 
 def thread_locked() -> str:
-    return "This conversation is locked, so nothing was started: I could not report on it. Unlock it and ask again."
+    return "This conversation is locked, so I started nothing: I could not report on it. Unlock it and ask again."
 
 
 def repository_archived() -> str:
-    return (
-        "This repository is archived, so nothing was started: nothing can be pushed to it. Unarchive it and ask again."
-    )
+    return "This repository is archived, so I started nothing: I could not push to it. Unarchive it and ask again."

@@ -33,7 +33,7 @@ def hosts_asked(hosts: Sequence[str]) -> str:
 
 def late_yes(approval_id: str, asked: str, command: str) -> str:
     """`asked` is markdown that cannot act."""
-    head = "**May the agent do this?** Its turn has ended; a yes starts the next turn with it"
+    head = "**May the agent do this?** Its turn has ended; a yes starts a new turn that may do it"
     return f"{head}: `{command} approve {approval_id}`.\n\n{asked}"
 
 
@@ -95,12 +95,12 @@ def answered_already(approval_id: str, state: str, by: str | None) -> str:
     if by is None:
         why = "it has expired, or something newer has taken its place"
         return f"{shown(approval_id)} can no longer be answered: {why}. My newest comment shows what is waiting now."
-    return f"{shown(approval_id)} has been answered already: {state} by {person(by)}."
+    return f"{shown(approval_id)} already has an answer: {state} by {person(by)}."
 
 
 def words_below_a_yes(command: str) -> str:
     return (
-        "Noted as a yes. The words below it were not passed on, because no agent works on what was approved: "
+        "Noted as a yes. I did not pass on the words below it, because this needs no agent: "
         f"send them as `{command} …` once it is done."
     )
 

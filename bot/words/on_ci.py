@@ -13,12 +13,12 @@ REQUEST = "Fix what makes the checks of this pull request fail."
 LOGS_NOT_ALLOWED = "logs of failed jobs: the App may not read them (permission Actions: read)"
 STATUSES_NOT_ALLOWED = "commit statuses: the App may not read them (permission Commit statuses: read)"
 RERUN_NOT_ALLOWED = (
-    "a second run of the failed jobs, which would tell a flake from a failure: the App may not begin one "
+    "a second run of the failed jobs, which would tell a flake from a failure: the App may not start one "
     "(permission Actions: write)"
 )
-RERUN_REFUSED = "a second run of the failed jobs, which would tell a flake from a failure: GitHub did not begin one"
-NO_RERUN = "a second run of the failed checks, which would tell a flake: no job of GitHub Actions is among them"
-HEAD_MOVED = "Somebody pushed before this began, so the checks that it was about are of another commit."
+RERUN_REFUSED = "a second run of the failed jobs, which would tell a flake from a failure: GitHub did not start one"
+NO_RERUN = "a second run of the failed checks, which would tell a flake: none of them is a job of GitHub Actions"
+HEAD_MOVED = "Somebody pushed before this began, so these checks belong to an older commit."
 NOTHING_RED = "No check fails because of this pull request."
 
 
@@ -57,7 +57,7 @@ def annotations_cut(name: str, count: int, most: int) -> str:
 
 def waits(sha: str, command: str) -> str:
     return (
-        f"Checks of `{sha[:12]}`, or other work here, are still running: I start when they have ended. "
+        f"Checks of `{sha[:12]}`, or other work here, are still running. I will start when they have ended. "
         f"`{command} stop ci` cancels that."
     )
 
@@ -70,7 +70,7 @@ def cannot_be_read(sha: str, why: str, command: str) -> str:
 
 
 def goes_on() -> str:
-    return "I look at the failed checks again, and fix what is still red."
+    return "I will look at the failed checks again, and fix what is still red."
 
 
 def nothing_red(sha: str, undecided: Sequence[tuple[str, str]] = (), *, without_statuses: bool = False) -> str:
@@ -113,11 +113,11 @@ def was_a_flake(sha: str, names: Sequence[str]) -> str:
 
 
 def stopped(command: str) -> str:
-    return f"I leave the checks of this pull request alone from now on, until somebody comments `{command} fix ci`."
+    return f"From now on, I leave the checks of this pull request alone, until somebody comments `{command} fix ci`."
 
 
 def under_way(command: str) -> str:
-    return f"I am working on these checks already. `{command} …` tells the agent more, `{command} stop ci` ends it."
+    return f"I am already working on these checks. `{command} …` tells the agent more; `{command} stop ci` stops it."
 
 
 def handed_over(

@@ -60,7 +60,7 @@ def patch_comment(patch: Patch) -> str:
         f"### 🩹 The work as a patch, for `{patch.sha[:SHORT]}`",
         f"Save it as `{FILE}` and apply it {where}:",
         f"```sh\ngit am --3way {FILE}\n```",
-        f"Without the commit that it carries: `git apply --3way {FILE}`.",
+        f"To get the changes without a commit: `git apply --3way {FILE}`.",
         f"It is made for `{patch.sha}`. If something else is checked out, "
         f"`git fetch origin pull/{patch.number}/head` in a clone of this repository fetches that commit.",
         itself,
@@ -69,16 +69,16 @@ def patch_comment(patch: Patch) -> str:
 
 
 def review_body(made: int, many: int, sha: str) -> str:
-    what, each = ("1 suggestion", "which") if made == 1 else (f"{made} suggestions", "each of which")
+    what, each = ("1 suggestion", "it") if made == 1 else (f"{made} suggestions", "each of them")
     are = "change is" if many - made == 1 else "changes are"
-    rest = "" if made == many else f" {many - made} more {are} in the patch only, which has them all."
-    return f"{what} for `{sha[:SHORT]}`, {each} a click applies.{rest}"
+    rest = "" if made == many else f" {many - made} more {are} only in the patch, which has them all."
+    return f"{what} for `{sha[:SHORT]}`; a click applies {each}.{rest}"
 
 
 def suggested(made: int, many: int, url: str) -> str:
     """Tell the live comment. Applied suggestions do not keep the patch from applying (`--3way`)."""
     if made == many:
-        return f"I cannot push to the fork, so [all of it]({url}) stands there as suggestions, and as one patch below."
+        return f"I cannot push to the fork, so [all changes]({url}) are suggestions there, and one patch below."
     return f"I cannot push to the fork: [{made} of {many} changes]({url}) are suggestions, all are in the patch below."
 
 
@@ -91,7 +91,7 @@ def cannot_push() -> str:
 
 
 def moved(sha: str, now: str) -> str:
-    return f"The fork's branch was moved to `{now[:SHORT]}` meanwhile; what I read was `{sha[:SHORT]}`."
+    return f"The fork's branch moved to `{now[:SHORT]}` in the meantime; I read `{sha[:SHORT]}`."
 
 
 def pushed(fork: Fork, sha: str) -> str:
@@ -108,7 +108,7 @@ def not_to_the_default_branch(branch: str) -> str:
 
 
 def not_signed() -> str:
-    return "I do not push to the fork's branch, since `commits: verified` wants commits that GitHub has signed."
+    return "I do not push to the fork's branch, because `commits: verified` requires commits that GitHub has signed."
 
 
 def offer(sha: str, command: str) -> str:
@@ -120,27 +120,29 @@ def offer(sha: str, command: str) -> str:
 
 def answered(sha: str, state: str, by: str | None) -> str:
     if by is None:
-        return f"**No longer open:** the fork's branch has moved on from `{sha[:SHORT]}`, or its time is over."
+        return (
+            f"**No longer open:** the fork's branch has moved on from `{sha[:SHORT]}`, or the time to answer is over."
+        )
     return f"**Answered:** {shown(by, 60)} {'approved' if state == 'approved' else 'turned down'} `{sha[:SHORT]}`."
 
 
 def what_next(outcome: Outcome, command: str) -> str | None:
     return {
         Outcome.PUSHED: f"Review the new commit. For changes, comment `{command} …`.",
-        Outcome.REVIEWED: f"Apply what is right. For changes, comment `{command} …`: it goes on from this work.",
-        Outcome.ANSWERED: f"Apply the patch. For changes, comment `{command} …`: it goes on from this work.",
+        Outcome.REVIEWED: f"Apply what is right. For changes, comment `{command} …`; I continue from this work.",
+        Outcome.ANSWERED: f"Apply the patch. For changes, comment `{command} …`; I continue from this work.",
     }.get(outcome)
 
 
 def void(sha: str, now: str, command: str) -> str:
     return (
-        f"The fork was pushed to: its branch is at `{now[:SHORT]}` now, so a yes to `{sha[:SHORT]}` no longer "
+        f"Somebody pushed to the fork: its branch is at `{now[:SHORT]}` now, so a yes to `{sha[:SHORT]}` no longer "
         f"counts. Look at the new commits; `{command} …` works on them."
     )
 
 
 def over(sha: str, command: str) -> str:
-    return f"The time for a yes to `{sha[:SHORT]}` is over. `{command} …` works on the fork's branch as it is now."
+    return f"The time to approve `{sha[:SHORT]}` is over. `{command} …` works on the fork's branch as it is now."
 
 
 def gone(command: str) -> str:
@@ -172,8 +174,8 @@ def no_conflicts_on_forks(command: str) -> str:
 
 def no_ci(command: str) -> str:
     return (
-        f"I cannot push to a fork and watch its checks. `{command} …` with words on what is red works on the fork's "
-        "code, and hands over suggestions and a patch."
+        f"I cannot push to a fork and watch its checks. `{command} …`, with words on what fails, works on the fork's "
+        "code, and gives you suggestions and a patch."
     )
 
 

@@ -10,7 +10,7 @@ from bot.models import TokenUsage
 MOST_TURNS = 20
 LEAST_SHOWN_USD = 0.0001
 WHAT_IS_OPEN = (
-    " “Not confirmed” is what answers may have cost that were cut off, by a stop for example. It counts until the "
+    " “Not confirmed” is what cut-off answers may have cost, after a stop for example. It counts until the "
     "operator settles it."
 )
 
@@ -59,13 +59,13 @@ def cut_at_the_most(money: Funds, asked_usd: float, added_usd: float) -> str:
 
 
 def nothing_to_settle(session: str) -> str:
-    return f"All that session {session} has spent is confirmed."
+    return f"Everything that session {session} has spent is confirmed."
 
 
 def cannot_be_so_much(session: str, usd: float, open_usd: float) -> str:
     return (
         f"The unconfirmed requests of session {session} can have cost {dollars(open_usd)} at most, not {dollars(usd)}, "
-        "so nothing was changed. Give what they cost beyond what is confirmed already."
+        "so nothing was changed. Give only their cost beyond the confirmed part."
     )
 
 
@@ -93,7 +93,7 @@ def cost(
     """`turns` are (number, dollars) of each that has spent something at the model; `under_way_usd` is the most that
     requests under way may cost, if there are any."""
     may = f" It may spend ${money.limit_usd:.2f}; ${money.left_usd:.2f} is left." if money else ""
-    beside = f" Its sandboxes cost **{dollars(sandbox_usd)}** beside that." if sandbox_usd else ""
+    beside = f" Its sandboxes cost **{dollars(sandbox_usd)}** on top of that." if sandbox_usd else ""
     if not turns:
         return f"This thread has cost nothing {'at the model ' if beside else ''}yet.{may}{beside}"
     tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
@@ -109,11 +109,11 @@ def cost(
 
 
 def day_budget_reached(limit_usd: float, whose: str = "this installation") -> str:
-    return f"Today's budget of ${limit_usd:.2f} for {whose} is used up. It starts afresh tomorrow (UTC)."
+    return f"Today's budget of ${limit_usd:.2f} for {whose} is used up. It starts again tomorrow (UTC)."
 
 
 def month_budget_reached(limit_usd: float, whose: str = "this installation") -> str:
-    return f"This month's budget of ${limit_usd:.2f} for {whose} is used up. It starts afresh on the 1st (UTC)."
+    return f"This month's budget of ${limit_usd:.2f} for {whose} is used up. It starts again on the 1st (UTC)."
 
 
 def dollars(usd: float) -> str:

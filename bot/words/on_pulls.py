@@ -10,17 +10,17 @@ MOST_NAMED = 20
 
 
 def branch_deleted(branch: str) -> str:
-    return f"The branch {shown(branch, 200)} was deleted meanwhile, so there is nothing to push to."
+    return f"The branch {shown(branch, 200)} was deleted in the meantime, so there is nothing to push to."
 
 
 def put_on_top(branch: str, sha: str, *, unchecked: bool) -> str:
-    words = f"Others had pushed to {shown(branch, 200)} meanwhile, so the work was put on top of `{sha[:12]}`."
+    words = f"Others pushed to {shown(branch, 200)} in the meantime, so the work was put on top of `{sha[:12]}`."
     return f"{words} The checks below ran before that, not on the result." if unchecked else words
 
 
 def does_not_fit(branch: str, sha: str) -> str:
     return (
-        f"Others have moved {shown(branch, 200)} to `{sha[:12]}` meanwhile, and the work conflicts with that. "
+        f"Others have moved {shown(branch, 200)} to `{sha[:12]}`, and the work conflicts with that. "
         "So nothing was pushed there: the work is on a separate branch, with a pull request against it."
     )
 
@@ -39,13 +39,13 @@ def ended_since(number: int, merged: bool) -> str:
 
 def closed_before_push(number: int, merged: bool) -> str:
     how = "merged" if merged else "closed"
-    return f"The pull request #{number} was {how} meanwhile, so nothing was pushed to its branch."
+    return f"The pull request #{number} was {how} in the meantime, so nothing was pushed to its branch."
 
 
 def retargeted(number: int, was: str, now: str) -> str:
     return (
-        f"The base of pull request #{number} was changed to {shown(now, 200)} meanwhile; the agent read the rules and "
-        f"the diff against {shown(was, 200)}."
+        f"The base of pull request #{number} was changed to {shown(now, 200)} in the meantime; the agent read the "
+        f"rules and the diff against {shown(was, 200)}."
     )
 
 
@@ -95,9 +95,9 @@ def solved(base: str, sha: str, conflicts: int, ours: Sequence[str], theirs: Seq
     by = "" if len(ours) + len(theirs) >= conflicts else " and the agent solved that"
     told = [f"{_merged_in(base, sha)}; {many}{by}."]
     if ours:
-        told.append(f"As in the pull request before, without {shown(base, 200)}'s lines: {named(ours, MOST_NAMED)}.")
+        told.append(f"Left as in the pull request, without {shown(base, 200)}'s changes: {named(ours, MOST_NAMED)}.")
     if theirs:
-        told.append(f"As in {shown(base, 200)}, without the pull request's lines: {named(theirs, MOST_NAMED)}.")
+        told.append(f"Taken from {shown(base, 200)}, without the pull request's changes: {named(theirs, MOST_NAMED)}.")
     return " ".join(told)
 
 

@@ -24,8 +24,8 @@ _ADVICE = {
     "lfs": "An object of Git LFS is missing at GitHub: upload it, or leave the file as it was, and ask again.",
     "protected": _RULE,
     "rules": _RULE,
-    "unverified": "`commits: verified` stands in `.github/forgehand.yml`, so nothing was pushed unsigned instead. On "
-    "GitHub Enterprise Server an administrator switches on the signing of commits that are made on the web.",
+    "unverified": "`.github/forgehand.yml` sets `commits: verified`, so nothing was pushed unsigned. On GitHub "
+    "Enterprise Server, an administrator has to turn on signing for commits that are made on the web.",
     "permission": "The App needs *Contents: Read and write* here; its installation's settings show what it has.",
 }
 
@@ -48,7 +48,7 @@ def held(paths: Sequence[str], sha: str, patch: str, days: int, *, cut: bool) ->
 
 
 def waits(words: str, approval_id: str) -> str:
-    return f"{words}\n\nIts name is `{approval_id}`."
+    return f"{words}\n\nIts id is `{approval_id}`."
 
 
 def takes_a_yes(words: str, slug: str, sha: str, days: int) -> str:
@@ -87,7 +87,9 @@ def look_closely(report: Sequence[str]) -> str:
 
 def labels_missing(labels: Sequence[str]) -> str:
     named = markup.named(labels, MOST_NAMED, 60)
-    return f"Not labelled with {named}: `.github/forgehand.yml` names it, but this repository has no such label."
+    return (
+        f"Not labelled with {named}: this repository has no such label (see `pull.labels` in `.github/forgehand.yml`)."
+    )
 
 
 def not_signed(reason: str) -> str:
@@ -100,7 +102,7 @@ def another_tree(ours: str, theirs: str) -> str:
 
 def outdated() -> str:
     return (
-        "Nothing was pushed: since this commit was held, the conversation has gone on elsewhere, so it no longer fits. "
+        "Nothing was pushed: since this commit was held, the conversation has moved on, so it no longer fits. "
         "Ask for the change again."
     )
 

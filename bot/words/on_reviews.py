@@ -112,7 +112,7 @@ def in_short(account: ReviewAccount, url: str) -> str:
     counts += [f"no room for {account.unsaid} more"] if account.unsaid else []
     counts += [f"{len(account.resolved)} earlier resolved"] if account.resolved else []
     counts += [f"{account.repeated} said before and not repeated"] if account.repeated else []
-    found = ", ".join(counts) or "nothing to remark"
+    found = ", ".join(counts) or "no remarks"
     return f"{_HEADLINES[account.verdict].removeprefix('🔎 ')}: [the review]({url}) has {found}."
 
 
@@ -145,10 +145,10 @@ def room_for(findings: Sequence[ReviewFinding], inert: Inert) -> int:
 def _below(account: ReviewAccount, inert: Inert) -> str:
     if not account.below:
         return ""
-    rows = ["**Findings that could not be put at a line of the diff:**", *(_row(one, inert) for one in account.below)]
+    rows = ["**Findings that fit no line of the diff:**", *(_row(one, inert) for one in account.below)]
     if account.unsaid:
         more = _count(account.unsaid, "finding", "findings")
-        rows.append(f"… and {more} for which there is no room here: another review reports them once these are fixed.")
+        rows.append(f"… and {more} that did not fit here: another review reports them once these are fixed.")
     return "\n\n".join(rows)
 
 
@@ -182,7 +182,7 @@ def _foot(account: ReviewAccount) -> str:
     if account.base_now is not None:
         words.append(f"Its base is now {shown(account.base_now, 200)}; I did not compare it with that.")
     if account.moved_to is not None:
-        words.append(f"The head has moved to `{account.moved_to[:12]}` meanwhile; this does not cover that.")
+        words.append(f"The head has since moved to `{account.moved_to[:12]}`; this review does not cover that.")
     if account.verdict is ReviewVerdict.APPROVE and not account.approves:
         words.append("Approving is left to people.")
     return f"<sub>{' '.join(words)}</sub>"

@@ -44,13 +44,13 @@ def config_branch_taken(branch: str) -> str:
 
 
 def config_not_pushed(words: str) -> str:
-    return f"The branch for it could not be pushed: {words}"
+    return f"I could not push the branch for it: {words}"
 
 
 def config_pull_body(path: str, login: str, number: int) -> str:
     return (
         f"`{login}` asked for a starter config in #{number}. This adds `{path}`, which explains every key and keeps "
-        "the defaults. Fill in `setup` and `checks`, then merge it: it counts from the default branch."
+        "the defaults. Fill in `setup` and `checks`, then merge it: Forgehand reads it from the default branch."
     )
 
 
@@ -137,7 +137,7 @@ def nothing_to_repeat(command: str) -> str:
 
 
 def still_under_way(command: str) -> str:
-    return f"The last turn is still under way. `{command} stop` ends it; then it can be run again."
+    return f"The last turn is still under way. `{command} stop` ends it; then you can run it again."
 
 
 def undone_already(command: str) -> str:

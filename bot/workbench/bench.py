@@ -90,7 +90,7 @@ class Workbench:
             verdict, bundle = await self._worked(there, store, taken, scratch)
         landed = Landed()
         if bundle is not None:
-            self._audience.phase("Bringing the work home")
+            self._audience.phase("Copying the work back")
             work = BroughtWork(self._job, self._means, taken, bundle, self._said, finished=verdict.outcome is None)
             landed = await landing.land(work)
         return self._concluded(verdict, landed)

@@ -32,7 +32,7 @@ def closed_folder(path: Path) -> str:
 
 
 def empty_folder(path: Path) -> str:
-    return f"There is nothing to work on in {path}: git would take no file of it."
+    return f"There is nothing to work on in {path}: git would include none of its files."
 
 
 def no_work_tree(path: Path) -> str:
@@ -48,7 +48,7 @@ def other_hash(path: Path) -> str:
 
 
 def other_refs(path: Path) -> str:
-    return f"The repository of {path} keeps its refs in another form than files, which Forgehand does not support."
+    return f"The repository of {path} does not keep its refs in files, which Forgehand needs."
 
 
 def not_plain(path: Path) -> str:
@@ -75,8 +75,8 @@ def no_worktree_of(top: Path, common: Path) -> str:
 
 def other_work_tree(top: Path, git_dir: Path) -> str:
     return _seen(
-        f"{git_dir / 'config'} sets core.worktree to another folder than {top}, so git would take files from there: "
-        "name that folder by --path, or remove the line."
+        f"{git_dir / 'config'} sets core.worktree to a folder other than {top}, so git would take files from there: "
+        "name that folder with --path, or remove the line."
     )
 
 
@@ -100,7 +100,7 @@ def not_lent(top: Path, store: Path, borrower: Path) -> str:
     return _seen(
         f"The repository of {top} borrows objects from {store} (as after `git clone --shared` or `--reference`), which "
         "does not say that it lends them. Copy them with `git repack -a -d` there and remove its "
-        f"objects/info/alternates; or, if both are yours and the lender may be written to:{claim}"
+        f"objects/info/alternates; or, if both are yours and you may write to the lender:{claim}"
     )
 
 
@@ -120,8 +120,8 @@ def unreadable_files(path: Path, error: str) -> str:
 
 def too_much(path: Path, files: int, size: int) -> str:
     return (
-        f"{path} holds {files} files with {size >> 20} MiB that git would take, too much for a sandbox: name a "
-        "narrower folder, or have git ignore files that the agent does not need."
+        f"{path} has {files} files with {size >> 20} MiB that git would include, too much for a sandbox: name a "
+        "smaller folder, or let git ignore files that the agent does not need."
     )
 
 
@@ -156,12 +156,12 @@ def not_taken_with_reasons(paths: Iterable[str]) -> list[tuple[str, str]]:
 def not_taken(paths: Sequence[str]) -> str:
     rows = [f"{shown(path, 120)} ({why})" for path, why in not_taken_with_reasons(paths[:10])]
     more = f"; and {len(paths) - 10} more" if len(paths) > 10 else ""
-    return f"Not brought home, because git does not take it: {'; '.join(rows)}{more}."
+    return f"Left behind in the sandbox, because git cannot take it: {'; '.join(rows)}{more}."
 
 
 def blocked_hosts(hosts: Sequence[str]) -> str:
     named = ", ".join(shown(host, 80) for host in hosts[:8])
-    return f"The sandbox may not reach these hosts: {named}. FORGEHAND_EGRESS names those that it may reach."
+    return f"The sandbox may not reach these hosts: {named}. To allow one, add it to FORGEHAND_EGRESS."
 
 
 def provider_refused(status: str) -> str:
@@ -188,7 +188,7 @@ def kept_bundle(path: Path) -> str:
 
 
 def branch_not_made(branch: str, error: str) -> str:
-    return f"The branch {branch} could not be made ({_last(error)})."
+    return f"Git could not make the branch {branch} ({_last(error)})."
 
 
 def branch_taken(branch: str) -> str:
@@ -200,7 +200,7 @@ def other_repository(top: Path) -> str:
 
 
 def not_landed(error: str) -> str:
-    return f"The work could not be brought home ({_last(error)})."
+    return f"The work could not be copied back from the sandbox ({_last(error)})."
 
 
 def not_applied(error: str) -> str:

@@ -115,7 +115,7 @@ async def test_the_page_looks_by_itself_whether_all_works_and_again_when_somebod
         await page.get_by_label("Private key").fill("no key")
         store = page.locator("form", has=page.get_by_label("App ID")).get_by_role("button", name="Store it")
         await store.click()
-        await expect(page.get_by_role("alert")).to_contain_text("no private key")
+        await expect(page.get_by_role("alert")).to_contain_text("not a private key")
         await expect(page.get_by_label("App ID")).to_have_value(str(world.app.id))
         await expect(page.get_by_label("Private key")).to_have_value("")
         await page.get_by_label("Private key").fill(world.app.private_key_pem)

@@ -47,7 +47,7 @@ async def test_checks_run_on_the_published_commit_in_an_environment_of_their_own
         assert "set-up\nright\n" in printed and f"\n{turn.commit_sha}\n" in printed
         assert "ANTHROPIC_API_KEY" not in printed
         for body in (one.body, one.pull.body or ""):
-            assert f"on a clean checkout of {(turn.commit_sha or '')[:12]} in a fresh environment" in body, body
+            assert f"on a clean checkout of {(turn.commit_sha or '')[:12]} in a fresh sandbox" in body, body
             assert "✓ `cat made.txt out.txt" in body
         assert "### Done, as the agent says" in (one.pull.body or "")
         await nothing_an_agent_leaves_passes_a_check(faked)
@@ -193,7 +193,7 @@ async def test_without_room_for_another_environment_the_agents_own_has_to_do_and
         [check] = await one.checks()
         assert (check.where, check.exit_code) == ("agent", 0)
         for body in (one.body, one.pull.body or ""):
-            assert "Run in the agent's own environment (no fresh one was available" in body
+            assert "Run in the agent's own sandbox (no fresh one was available" in body
         assert not verification.all_passed((await one.turn()).verified)
         await here.wait_until_gone()
 

@@ -323,7 +323,7 @@ async def test_checks_for_which_there_was_no_money_go_on_once_it_is_added(world:
         await wait_until_unwatched(world)
         world.model.default(agent())
         world.say("/claude continue +3", on=pull)
-        assert "I look at the failed checks again" in (await said(world, pull, "may now spend")).body
+        assert "I will look at the failed checks again" in (await said(world, pull, "may now spend")).body
         assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
         assert "FAIL: test_never_below_zero" in prompts(world)[-1].prompt
         await wait_until_unwatched(world)

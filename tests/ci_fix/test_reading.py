@@ -67,7 +67,7 @@ async def test_checks_of_other_apps_speak_by_their_summary(world: World) -> None
         assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
     asked = prompts(world)[-1].prompt
     assert all(words in asked for words in output.values()) and "the log of" not in asked
-    assert "no job of GitHub Actions is among them" in world.replies(pull)[-1].body
+    assert "none of them is a job of GitHub Actions" in world.replies(pull)[-1].body
 
 
 async def test_secrets_and_what_no_reader_sees_are_taken_out(world: World) -> None:

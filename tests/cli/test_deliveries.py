@@ -75,7 +75,9 @@ async def test_a_delivery_in_a_file_is_explained_before_it_is_taken_up(world: Wo
     assert f"the command `fix ci` by alice on {world.repo.full_name}#{world.issue.number}" in told
     assert "no `/claude` in it" in await explained("thanks!", *event)
     assert "It would be refused" in await explained("/claude --budget lots fix it", *event)
-    assert "It would be ignored: we have no use for" in await explained("/claude fix it", *event, action="pinned")
+    assert "It would be ignored: Forgehand does not act on" in await explained(
+        "/claude fix it", *event, action="pinned"
+    )
     assert "--event issue_comment" in await explained("/claude fix it")
     assert '"explained": "It is the command `run`' in await explained("/claude fix it", "--json", whole=True)
     world.model.default(Script([Say("Done.")]))

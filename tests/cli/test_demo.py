@@ -54,7 +54,7 @@ async def test_a_killed_service_goes_on_where_it_was(tmp_path: Path) -> None:
     assert len(story.live) == 1 and len(story.repo.pulls) == 1, "nothing was done twice"
     [verified] = story.verified
     assert verified.startswith("✓ `python3 -m unittest -q` exit 0, ")
-    assert "in a fresh environment" in story.live[0].body
+    assert "in a fresh sandbox" in story.live[0].body
     begun = [one for one in story.model.requests if one.has_tools and not one.tool_calls]
     assert len(begun) == 1, "the agent was not begun anew"
 

@@ -301,7 +301,7 @@ async def test_an_interrupt_keeps_the_work_and_a_second_one_throws_it_away(desk:
         await desk.model.reached("second", SECONDS)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        while b"Once more throws the work away" not in await process.stderr.readline():
+        while b"Press Ctrl-C again to throw the work away" not in await process.stderr.readline():
             assert not process.stderr.at_eof()
         process.send_signal(signal.SIGINT)
         abandoned = await ended(process)
@@ -331,7 +331,9 @@ async def test_policy_holds_what_leaves_the_folder(desk: Desk) -> None:
     found = await desk.execute("link it", "--path", str(folder), "--apply", "--json")
     assert (found.code, found.facts["outcome"], found.facts["branch"]) == (1, "refused", None), found.err
     assert "`link`" in found.facts["detail"]
-    assert "Not brought home" in found.err and "`a/git~1/x` (its name stands for git's own folder" in found.err
+    assert (
+        "Left behind in the sandbox" in found.err and "`a/git~1/x` (its name stands for git's own folder" in found.err
+    )
     [left_out] = found.facts["left_out"]
     assert left_out["path"] == "a/git~1/x" and left_out["why"].startswith("its name stands for git's own folder")
     assert "workflows" not in found.facts["detail"], "on the person's own machine these are as good as any"
@@ -385,7 +387,7 @@ async def test_without_isolation_it_runs_only_when_told_to(desk: Desk) -> None:
             "ANTHROPIC_API_KEY is not set (nor CLAUDE_CODE_OAUTH_TOKEN). Make",
         ),
         (["--path", ".", "--budget", "much"], {}, "`--budget` takes an amount"),
-        (["--path", ".", "--model", "gpt-9"], {}, "The price of the model `gpt-9` is not known"),
+        (["--path", ".", "--model", "gpt-9"], {}, "does not know the price of the model `gpt-9`"),
     ],
 )
 async def test_an_error_is_one_sentence(
@@ -433,7 +435,7 @@ async def test_sub_agents_are_counted_and_one_more_is_refused(desk: Desk) -> Non
     started = [one for one in desk.model.requests if "[[scenario:part]]" in str(one.body["messages"][0])]
     assert len(started) == 3
     told = str(desk.model.requests[-1].body)
-    assert told.count("No more sub-agents may be started in this turn. It may start 3.") == 2
+    assert told.count("No more sub-agents may be started in this turn. A turn may start 3.") == 2
 
 
 async def test_a_question_of_the_agents_is_answered_with_a_no_at_once(desk: Desk) -> None:

@@ -131,7 +131,7 @@ async def test_not_a_clone_is_said(world: World, tmp_path: Path) -> None:
     empty.mkdir()
     session = str(world.states()[0]["session"])
     ran = await forgehand(world.environment, "sessions", "pull", session, "--path", str(empty))
-    assert ran.code == 1 and "is no clone" in ran.err
+    assert ran.code == 1 and "is not a clone" in ran.err
     other = tmp_path / "other"
     await git(tmp_path, "init", "--quiet", "--initial-branch=main", str(other))
     await git(other, "commit", "--quiet", "--allow-empty", "-m", "a project of its own")
@@ -139,7 +139,7 @@ async def test_not_a_clone_is_said(world: World, tmp_path: Path) -> None:
     ran = await forgehand(
         {**world.environment, "HOME": str(tmp_path)}, "sessions", "pull", session, "--path", str(other)
     )
-    assert ran.code == 1 and "is no clone of octo-org/shop" in ran.err
+    assert ran.code == 1 and "is not a clone of octo-org/shop" in ran.err
     assert (await git(other, "branch", "--list")).split() == ["*", "main"] and not (tmp_path / ".claude").exists()
     await git(other, "remote", "set-url", "origin", "git@github.com:Octo-Org/Shop.git")
     named = await forgehand(

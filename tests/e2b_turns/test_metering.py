@@ -71,7 +71,7 @@ async def test_the_sandbox_s_cost_stands_beside_the_model_s(cloud: tuple[World, 
     assert ran - 0.1 <= counted <= ran + SLACK_SECONDS
     usd = counted * SECOND_USD
     assert f" + ${usd:.2f} sandbox" in world.replies()[0].body
-    assert f"Its sandboxes cost **${usd:.2f}** beside that." in world.replies()[1].body
+    assert f"Its sandboxes cost **${usd:.2f}** on top of that." in world.replies()[1].body
     session = key_of(world).session
     [spent] = (await forgehand(world.environment, "spend", "--by", "session", "--json")).json
     assert (spent["session"], spent["sandbox_usd"]) == (session, pytest.approx(usd))
@@ -112,7 +112,7 @@ async def test_the_live_comment_shows_what_the_environment_uses(cloud: tuple[Wor
     async with world.bot(e2b.clock.now):
         world.say("/claude add a line")
         await world.model.reached("go", timeout=60)
-        await world.github.changed(lambda: "environment: CPU" in world.replies()[0].body, 20)
+        await world.github.changed(lambda: "sandbox: CPU" in world.replies()[0].body, 20)
         world.model.release("go")
         assert await world.outcome() == "pull_request"
     store = await Store.open_reader(world.database)
@@ -232,7 +232,7 @@ async def test_a_sandbox_on_this_host_is_sampled_and_costs_nothing(world: World)
     async with world.bot():
         world.say("/claude add a line")
         await world.model.reached("go", timeout=60)
-        await world.github.changed(lambda: "environment: CPU" in world.replies()[0].body, 20)
+        await world.github.changed(lambda: "sandbox: CPU" in world.replies()[0].body, 20)
         world.model.release("go")
         assert await world.outcome() == "pull_request"
         world.say("/claude cost")

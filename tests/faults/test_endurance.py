@@ -230,7 +230,7 @@ async def test_a_disk_that_runs_out_of_files_is_cleared_of_who_makes_them(monkey
             async with world.bot():
                 world.say("/claude fix this")
                 assert await world.outcome(timeout=150) == "killed", world.replies()[0].body
-    assert "running full" in world.replies()[0].body
+    assert "filling up" in world.replies()[0].body
 
 
 def fill(file: Path) -> None:

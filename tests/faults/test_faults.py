@@ -95,7 +95,7 @@ async def test_stop_does_not_wait_for_the_repositorys_own_commands(world: World,
     world.model.default(Script([WRITE, Say("Done.")]))
     async with world.bot():
         world.say("/claude fix this")
-        await shows(world, "Running the checks" if step == "checks" else "Setting up the environment")
+        await shows(world, "Running the checks" if step == "checks" else "Setting up the sandbox")
         began = time.monotonic()
         world.say("/claude stop")
         assert await world.outcome(timeout=20) == "stopped"

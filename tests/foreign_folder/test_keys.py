@@ -130,5 +130,5 @@ async def test_two_kinds_of_repositories_ask_for_another_place(tmp_path: Path) -
         folder = repository(tmp_path / value.partition(":")[0])
         with (folder / ".git/config").open("a") as config:
             config.write(f"[extensions]\n\trefStorage = {value}\n")
-        with pytest.raises(UserError, match="keeps its refs in another form"):
+        with pytest.raises(UserError, match="does not keep its refs in files"):
             await folders.look(folder)

@@ -229,7 +229,7 @@ async def test_what_is_not_handled_is_said(tmp_path: Path) -> None:
     git(other, "config", "core.repositoryFormatVersion", "1")
     with (other / ".git/config").open("a") as config:
         config.write("[extensions]\n\trefStorage = reftable\n")
-    await refused(other, tmp_path, "keeps its refs in another form")
+    await refused(other, tmp_path, "does not keep its refs in files")
     git(tmp_path, "init", "-q", "--bare", str(tmp_path / "bare"))
     await refused(tmp_path / "bare", tmp_path, "name a folder with files")
     await refused(repository(tmp_path / "in") / ".git/refs", tmp_path, "inside git's own folder")

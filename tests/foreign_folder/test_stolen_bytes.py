@@ -125,8 +125,8 @@ def work_tree(where: str) -> Attack:
 
 
 ATTACKS: dict[str, tuple[Attack, str]] = {
-    "work tree above": (work_tree("../.."), "sets core.worktree to another folder"),
-    "work tree beside": (work_tree("{own}"), "sets core.worktree to another folder"),
+    "work tree above": (work_tree("../.."), "sets core.worktree to a folder other than"),
+    "work tree beside": (work_tree("{own}"), "sets core.worktree to a folder other than"),
     "git file": (lambda evil, own: gitfile(evil, str(own / ".git")), "which does not know .*/evil"),
     "git file to a bare one": (bare, "name a folder with files"),
     "git link": (git_link, "which does not know .*/evil"),
@@ -134,7 +134,7 @@ ATTACKS: dict[str, tuple[Attack, str]] = {
     "common directory": (write("commondir", lambda own: f"{own / '.git'}\n"), "does not know .*/evil as its worktree"),
     "made-up worktree": (made_up_worktree, "does not know .*/evil as its worktree"),
     "somebody's worktree": (somebodys_worktree, "does not know .*/evil as its worktree"),
-    "somebody's submodule": (somebodys_submodule, "sets core.worktree to another folder"),
+    "somebody's submodule": (somebodys_submodule, "sets core.worktree to a folder other than"),
     "files of the same name": (same_files, "which does not know .*/evil"),
     "files behind links": (files_behind_links, "which does not know .*/evil"),
     "alternates": (borrowed, "borrows objects from"),

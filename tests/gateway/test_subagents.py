@@ -46,7 +46,7 @@ async def test_one_more_is_refused_by_the_host_and_the_comment_says_so(world: Wo
         assert await world.outcome() == "no_change"
     assert started(world) == 3
     last = str(world.model.requests[-1].body)
-    assert last.count("No more sub-agents may be started in this turn. It may start 3.") == 2
+    assert last.count("No more sub-agents may be started in this turn. A turn may start 3.") == 2
     [live] = world.replies()
     assert (
         "**Sub-agents:** 2 were refused. A turn may start 3 in all, and at most 4 may work at the same time"

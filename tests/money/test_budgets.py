@@ -41,7 +41,7 @@ async def test_a_model_whose_price_nobody_knows_is_refused_before_anything_is_ma
         world.say("/claude fix this --model glm-4.6")
         assert await world.outcome() == "failed"
     told = world.replies()[0].body
-    assert "The price of the model `glm-4.6` is not known" in told and "FORGEHAND_PRICES" in told
+    assert "does not know the price of the model `glm-4.6`" in told and "FORGEHAND_PRICES" in told
     assert "The agent" not in told, "none was begun"
 
 
@@ -141,7 +141,7 @@ async def test_a_person_whose_day_is_used_up_is_told_at_once_and_nobody_else_is_
             assert await world.outcome(2) in {"no_change", "over_budget"}
             asked = world.say("/claude and again")
             told = await world.github.changed(lambda: _saying(world, "Today's budget of $0.10 for you"), 20)
-            assert "starts afresh tomorrow" in told
+            assert "starts again tomorrow" in told
             world.say("/claude look for me", by="bob")
             assert await world.outcome(3) == "no_change"
     assert len(world.states()) == 3 and not asked.reactions

@@ -215,7 +215,7 @@ async def test_an_existing_app_is_taken_however_its_key_was_pasted(world: World,
     ("fields", "words"),
     [
         ({"app_id": "12x"}, "is a number"),
-        ({"pem": "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"}, "no private key"),
+        ({"pem": "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"}, "not a private key"),
         ({"app_id": "999999"}, "401"),
         ({"app_id": "9" * 5000}, "is a number"),
         ({"public_url": "http://bot.example"}, "plain http"),
@@ -310,5 +310,5 @@ def test_half_a_key_is_no_key() -> None:
         "AAAA",
         "-----BEGIN RSA PRIVATE KEY-----!-----END RSA PRIVATE KEY-----",
     ):
-        with pytest.raises(SettingsError, match="no private key"):
+        with pytest.raises(SettingsError, match="not a private key"):
             registration.pem(text)

@@ -63,12 +63,13 @@ async def test_a_pull_request_that_ends_ends_the_work_which_is_saved(
     world: World, change: Callable[[World, Pull], None]
 ) -> None:
     pull = await worked_on(world, change, "stopped")
-    assert "closed or merged meanwhile" in live(world, pull) and is_saved(world, pull)
+    assert "closed or merged in the meantime" in live(world, pull) and is_saved(world, pull)
 
 
 @pytest.mark.acceptance("B08")
 @pytest.mark.parametrize(
-    ("change", "words"), [(close, "was closed meanwhile"), (merge, "was merged meanwhile"), (delete_head, "was closed")]
+    ("change", "words"),
+    [(close, "was closed in the meantime"), (merge, "was merged in the meantime"), (delete_head, "was closed")],
 )
 async def test_the_same_where_github_did_not_tell_us(
     world: World, change: Callable[[World, Pull], None], words: str
@@ -93,13 +94,13 @@ async def test_a_branch_without_a_pull_request_that_is_deleted_is_not_made_again
         world.github.set_branch(world.repo, branch, None)
         world.model.release("work")
         assert await world.outcome(2) == "refused", world.replies()[-1].body
-    assert f"`{branch}` was deleted meanwhile" in world.replies()[-1].body and len(rescued(world)) == 1
+    assert f"`{branch}` was deleted in the meantime" in world.replies()[-1].body and len(rescued(world)) == 1
     assert world.repo.branches().keys() == {"main"}
 
 
 async def test_another_base_is_said_and_the_work_goes_to_its_branch(world: World) -> None:
     pull = await worked_on(world, retarget, "pushed")
-    assert "was changed to `release` meanwhile" in live(world, pull)
+    assert "was changed to `release` in the meantime" in live(world, pull)
     assert world.repo.file("feature", "new.txt") == b"one\n"
 
 

@@ -171,7 +171,7 @@ async def test_a_finding_that_is_answered_by_a_command_is_read_mended_and_done_w
         world.model.default(Script([MEND, Say("It is three.")]))
         world.github.answer_review(review.comments[0], pull, "/claude fix this", by="alice")
         assert await world.outcome(2, on=pull) == "pushed", live(world, pull)
-        assert "1 finding of my reviews is open still: `/claude review`" in live(world, pull)
+        assert "1 finding of my reviews is still open: `/claude review`" in live(world, pull)
         world.model.default(Script([Say("It is the first.")]))
         world.say("/claude ask what else did you find?", on=pull)
         assert await world.outcome(3, on=pull) == "answered", live(world, pull)

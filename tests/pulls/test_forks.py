@@ -138,7 +138,7 @@ async def test_what_lies_beside_the_diff_is_in_the_patch_which_clicks_are_not_in
         world.say("/claude fix the division", on=fork.pull)
         assert await world.outcome(on=fork.pull) == "reviewed", world.replies(fork.pull)[0].body
         [review] = ours(world, fork.pull)
-        assert len(review.comments) == 1 and "1 more change is in the patch only" in review.body
+        assert len(review.comments) == 1 and "1 more change is only in the patch" in review.body
         assert "1 of 2 changes" in world.replies(fork.pull)[0].body
         body = patch_in(world, fork.pull).body
         world.github.commit(fork.repo, "feature", {"calc.py": CODE.replace("n / 0", "n / 2")}, by="mallory")

@@ -38,11 +38,11 @@ async def test_a_yes_that_names_the_commit_makes_a_branch_and_a_pull_request_of_
         world.say("/claude approve", on=fork.pull)
         await said(world, fork, f"approved by its commit: `/claude approve {fork.sha[:12]}`")
         world.say(f"/claude approve {fork.sha[:7]}", on=fork.pull)
-        await said(world, fork, "at least twelve of its letters")
+        await said(world, fork, "at least the first twelve characters")
         world.say(f"/claude approve {'0' * 40}", on=fork.pull)
         await said(world, fork, "waiting for a yes to commit")
         world.say(f"/claude approve {fork.sha}", by="mallory", on=fork.pull)
-        await said(world, fork, "I only follow people who have write access")
+        await said(world, fork, "I only take commands from people with write access")
         assert refs(world) == before and len(world.states(fork.pull)) == 1
         world.say(f"/claude approve {fork.sha}", on=fork.pull)
         assert await world.outcome(2, on=fork.pull) == "pull_request", world.replies(fork.pull)[-1].body
@@ -152,10 +152,10 @@ def stopped(world: World, fork: Fork) -> None:
     ("deed", "outcome", "words"),
     [
         (deleted, "reviewed", "suggestions"),
-        (head_deleted, "stopped", "closed or merged meanwhile"),
-        (closed, "stopped", "closed or merged meanwhile"),
-        (merged, "stopped", "closed or merged meanwhile"),
-        (pushed, "answered", "The fork's branch was moved to"),
+        (head_deleted, "stopped", "closed or merged in the meantime"),
+        (closed, "stopped", "closed or merged in the meantime"),
+        (merged, "stopped", "closed or merged in the meantime"),
+        (pushed, "answered", "The fork's branch moved to"),
         (stopped, "stopped", "asked to stop"),
     ],
 )
@@ -179,7 +179,7 @@ async def test_whatever_becomes_of_the_fork_meanwhile_the_end_is_clear_and_the_w
     session = world.states(fork.pull)[0]["session"]
     assert (kept / f"{session}-1.bundle").is_file()
     if outcome == "stopped":
-        assert "kept by the operator for 30 days" in live
+        assert "The operator keeps it for 30 days" in live
     else:
         assert any("forgehand:patch=" in one.body for one in world.replies(fork.pull))
 

@@ -38,7 +38,7 @@ async def test_a_yes_after_its_time_counts_for_nothing_though_nobody_has_swept_y
         with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
             db.execute("UPDATE approvals SET expires_at = asked_at - 5")
         world.say(f"/claude approve {fork.sha}", on=fork.pull)
-        await said(world, fork, f"The time for a yes to `{fork.sha[:12]}` is over")
+        await said(world, fork, f"The time to approve `{fork.sha[:12]}` is over")
         await said(world, fork, "No longer open")
         assert refs(world) == before and len(world.states(fork.pull)) == 1
 
@@ -50,4 +50,4 @@ async def test_beside_an_offer_the_work_goes_on_and_words_below_a_yes_to_it_are_
         assert await world.outcome(2, on=fork.pull) == "reviewed", world.replies(fork.pull)[-1].body
         world.say(f"/claude approve {fork.sha}\n\nThanks! Add a test as well.", on=fork.pull)
         assert await world.outcome(3, on=fork.pull) == "pull_request", world.replies(fork.pull)[-1].body
-        await said(world, fork, "no agent works on what was approved")
+        await said(world, fork, "because this needs no agent")

@@ -53,7 +53,7 @@ async def test_pulls_what_was_verified_of_a_held_commit_is_told_when_it_goes(wor
         assert await world.outcome(2) == "pull_request", world.replies()[-1].body
     [pull] = world.pulls()
     for body in (world.replies()[-1].body, str(pull.body)):
-        assert f"on a clean checkout of {pull.head_sha[:12]} in a fresh environment" in body, body
+        assert f"on a clean checkout of {pull.head_sha[:12]} in a fresh sandbox" in body, body
         assert "✓ `test -e other.txt`" in body and "names no `checks`" not in body
 
 
@@ -90,7 +90,7 @@ async def test_pulls_a_held_commit_that_was_turned_down_stays_here(world: World)
         world.say("/claude deny")
         await world.github.changed(lambda: "said no" in world.replies()[0].body, 20)
         world.say(f"/claude approve {name}")
-        await world.github.changed(lambda: "answered already" in world.replies()[-1].body, 20)
+        await world.github.changed(lambda: "already has an answer" in world.replies()[-1].body, 20)
     assert world.repo.branches().keys() == {"main"}
 
 

@@ -198,7 +198,7 @@ async def test_pulls_what_was_verified_is_told_under_the_name_that_people_see(wo
         world.say("/claude fix this")
         assert await world.outcome() == "pull_request", world.replies()[0].body
         [pull] = world.pulls()
-        told = f"on a clean checkout of {pull.head_sha[:12]} in a fresh environment"
+        told = f"on a clean checkout of {pull.head_sha[:12]} in a fresh sandbox"
         assert told in world.replies()[0].body and told in str(pull.body)
         world.model.default(does("echo y > b.txt"))
         world.say("/claude more")

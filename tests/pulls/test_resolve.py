@@ -139,7 +139,7 @@ async def test_what_cannot_be_marked_and_was_left_is_named_with_the_side_that_it
         world.say("/claude resolve", on=pull)
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
     assert "3 files were in conflict and the agent solved that" in live(world, pull)
-    assert "with nothing of `main`: `logo.png`, `sub`." in live(world, pull)
+    assert "without `main`'s changes: `logo.png`, `sub`." in live(world, pull)
     assert world.repo.file("feature", "logo.png") == b"\0mine"
 
 
@@ -167,7 +167,7 @@ async def test_without_a_conflict_no_model_is_asked(world: World) -> None:
         assert await world.outcome(on=pull) == "pushed", live(world, pull)
         assert parents(world, pull.head_sha) == [tip, base] and not world.model.requests
         assert "without a conflict, so no agent was needed" in live(world, pull)
-        assert f"on a clean checkout of {pull.head_sha[:12]} in a fresh environment" in live(world, pull)
+        assert f"on a clean checkout of {pull.head_sha[:12]} in a fresh sandbox" in live(world, pull)
         assert "✓ `test ! -e bad.txt`" in live(world, pull)
         world.say("/claude resolve", on=pull)
         assert await world.outcome(2, on=pull) == "no_change"

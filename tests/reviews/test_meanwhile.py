@@ -27,7 +27,7 @@ async def test_a_pull_request_that_is_retargeted_meanwhile_is_told_what_was_comp
         assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
     [review] = ours(world, pull)
     assert review.state == "COMMENTED" and "Approving is left to people" in review.body
-    assert "against `main`" in review.body and "Its base is `other` by now" in review.body
+    assert "against `main`" in review.body and "Its base is now `other`" in review.body
 
 
 @pytest.mark.acceptance("B07")

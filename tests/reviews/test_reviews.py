@@ -109,7 +109,7 @@ async def test_what_the_diff_shows_in_part_stands_at_that_part_and_suggests_noth
     assert "```suggestion" not in part.body and "return n / 2" in part.body and "lines 10 to 31" in part.body
     assert (whole.path, whole.start_line, whole.line) == ("long.py", None, 30)
     assert "```suggestion" in whole.body and "the diff shows only some" not in whole.body
-    assert "could not be put at a line" not in review.body
+    assert "fit no line of the diff" not in review.body
 
 
 async def test_findings_without_room_are_counted_and_told_by_the_next_review(world: World) -> None:
@@ -123,7 +123,7 @@ async def test_findings_without_room_are_counted_and_told_by_the_next_review(wor
         assert await world.outcome(2, on=pull) == "reviewed", world.replies(pull)[1].body
     first, second = ours(world, pull)
     told = [{n for n in range(1, 15) if f"about {n}." in review.body} for review in (first, second)]
-    assert 0 < len(told[0]) < 14 and f"and {14 - len(told[0])} findings for which there is no room" in first.body
+    assert 0 < len(told[0]) < 14 and f"and {14 - len(told[0])} findings that did not fit here" in first.body
     assert f"no room for {14 - len(told[0])} more" in world.replies(pull)[0].body
     assert told[1] and not told[0] & told[1], "none twice, and none is lost"
     assert "Read at `" in first.body and "cut here" not in first.body
@@ -141,7 +141,7 @@ async def test_on_an_issue_a_review_means_the_pull_request_that_was_opened_for_i
         world.say("/claude review mind the numbers")
         assert await world.outcome(on=pull) == "reviewed", world.replies(pull)[0].body
     [review], live = ours(world, pull), world.replies(pull)[0].body
-    assert review.commit_id == pull.head_sha and "has nothing to remark" in live, live
+    assert review.commit_id == pull.head_sha and "has no remarks" in live, live
     assert "**Next:** For another look" in live and "findings fixed" not in live
     asked = prompts(world)[-1].prompt
     assert f"on pull request #{pull.number}" in asked and "mind the numbers" in asked and "changed after" not in asked
@@ -289,7 +289,7 @@ async def test_a_pull_request_that_ends_meanwhile_ends_its_review(world: World, 
         world.model.release("go")
         assert await world.outcome(on=pull) == "stopped", world.replies(pull)[0].body
     assert not ours(world, pull)
-    assert "closed or merged meanwhile" in world.replies(pull)[0].body
+    assert "closed or merged in the meantime" in world.replies(pull)[0].body
 
 
 async def test_what_is_too_much_to_read_is_named_and_never_approved(world: World) -> None:

@@ -65,10 +65,10 @@ async def test_nothing_of_that_begins_a_review_by_itself_or_by_people_without_wr
         pull = pull_of(world)
         world.github.request_team_review(pull, "claude-review", by="alice")
         world.github.request_review(pull, "claude-reviews", by="alice")
-        await why(world, pull, "The review of somebody else was asked for")
+        await why(world, pull, "Somebody else was asked for the review")
         world.github.label(pull, "claude-review", by="alice")
         world.github.commit(world.repo, "feature", {"calc.py": CODE + "\n"}, by="alice")
-        await why(world, pull, "No review of this pull request was asked for")
+        await why(world, pull, "Nobody asked for a review of this pull request")
         config(world, "triggers:\n  review_team: claude-review\n")
         world.github.request_team_review(pull, "claude-review", by="eve")
         await why(world, pull, "it takes write access")
@@ -88,14 +88,14 @@ async def test_fifteen_pushes_to_a_pull_request_under_review_are_one_review(worl
         for n in range(15):
             world.github.commit(world.repo, "feature", {"calc.py": f"{CODE}\n# {n}\n"}, by="alice")
         await world.github.idle()
-        await why(world, pull, "The review that waits already will read these commits too")
+        await why(world, pull, "The review that is already waiting will read these commits too")
         world.model.release("go")
         assert await world.outcome(1, on=pull) == "stopped", world.replies(pull)[0].body
         assert await world.outcome(2, on=pull) == "reviewed", world.replies(pull)[-1].body
         await world.github.idle()
     [review_] = ours(world, pull)
     assert review_.commit_id == pull.head_sha and [one.line for one in review_.comments] == [2]
-    assert len(world.states(pull)) == 2 and "Commits were pushed while I read" in world.replies(pull)[0].body
+    assert len(world.states(pull)) == 2 and "while I was reading" in world.replies(pull)[0].body
 
 
 async def test_a_push_after_a_review_is_reviewed_and_says_only_what_is_new(world: World) -> None:
@@ -138,7 +138,7 @@ async def test_a_burst_of_pushes_after_a_review_is_read_once_it_has_settled(worl
         for n in range(3):
             world.github.commit(world.repo, "feature", {"calc.py": f"{CODE}\n# {n}\n"}, by="alice")
             await world.github.idle()
-        await why(world, pull, "The review that waits already will read these commits too")
+        await why(world, pull, "The review that is already waiting will read these commits too")
         clock.ahead += 15
         assert await world.outcome(2, on=pull) == "reviewed", world.replies(pull)[-1].body
         await world.github.idle()

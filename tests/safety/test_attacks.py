@@ -199,7 +199,7 @@ async def test_an_agent_that_fills_the_hosts_disk_is_ended_and_its_work_saved(
     async with world.bot():
         world.say("/claude fix this")
         assert await world.outcome(timeout=30) == "killed"
-    assert "running full" in world.replies()[0].body
+    assert "filling up" in world.replies()[0].body
     [saved] = refs(world.repo.path, "refs/forgehand/").values()
     assert world.repo.file(saved, "half.txt") == b"half\n"
 
@@ -230,7 +230,7 @@ async def test_an_agent_that_uses_up_the_files_of_the_disk_is_ended_and_cannot_h
             await world.model.reached("made", 30)
             monkeypatch.setattr("sandbox.files.measured_disk", lambda _: DiskUsage(0, 0, whole=False))
         assert await world.outcome(timeout=30, early=True) == "killed"
-    assert "running full" in world.replies()[0].body
+    assert "filling up" in world.replies()[0].body
 
 
 @pytest.mark.review("suspected-1")
@@ -253,7 +253,7 @@ async def test_a_setup_that_fills_the_disk_is_ended_with_all_that_it_has_started
     async with world.bot():
         world.say("/claude fix this")
         assert await world.outcome(timeout=40) != "pull_request"
-    assert "`setup` was ended because the disk of Forgehand's host was running full." in world.replies()[0].body
+    assert "Forgehand stopped `setup`, because the host's disk was filling up." in world.replies()[0].body
     assert not list((world.root / "data").rglob("zeros"))
 
 
@@ -266,7 +266,7 @@ async def test_a_check_that_fills_the_disk_fails_and_says_why(world: World, monk
     async with world.bot():
         world.say("/claude fix this")
         assert await world.outcome(timeout=60) == "pull_request"
-    assert "was ended because the disk of Forgehand's host was running full." in world.replies()[0].body
+    assert "because the host's disk was filling up." in world.replies()[0].body
 
 
 @pytest.mark.acceptance("E06")

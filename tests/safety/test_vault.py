@@ -230,7 +230,7 @@ async def test_another_key_refuses_to_start_and_leaves_the_file_alone(world: Wor
         pass
     database = world.root / "data" / "state.db"
     before = database.read_bytes()
-    with pytest.raises(SettingsError, match=r"FORGEHAND_SECRET_KEY is not the key .* Put the former key back"):
+    with pytest.raises(SettingsError, match=r"FORGEHAND_SECRET_KEY is not the key .* Put the old key back"):
         async with world.bot(FORGEHAND_SECRET_KEY=NEW_KEY):
             pass
     assert database.read_bytes() == before
@@ -296,7 +296,7 @@ async def test_a_revoked_key_is_replaced_and_the_ring_rotated_while_the_service_
         world.say("/claude once more [[scenario:none]]")
         await world.model.reached("rotated", timeout=60)
         rotated = await forgehand(world.environment, *ROTATE)
-        assert rotated.code == 0 and rotated.out.startswith("1 encrypted again"), rotated.text
+        assert rotated.code == 0 and rotated.out.startswith("1 secret encrypted again"), rotated.text
         world.model.release("rotated")
         assert await world.outcome(3) == "no_change"
     world.environment["FORGEHAND_SECRET_KEY"] = NEW_KEY

@@ -49,7 +49,7 @@ def figure(text: str, name: str) -> float:
 async def test_paused_nothing_new_begins_and_all_see_it_until_it_is_resumed(world: World) -> None:
     world.model.default(Script([Say("Done.")]))
     async with served(world) as client:
-        assert (await forgehand(world.environment, "pause")).out.startswith("Nothing new is begun")
+        assert (await forgehand(world.environment, "pause")).out.startswith("Nothing new starts")
         world.say("/claude fix this")
         await world.github.changed(lambda: "Paused by the operator" in "".join(o.body for o in world.replies()), 20)
         ready = await client.get("/readyz")
@@ -113,7 +113,7 @@ async def test_the_operator_repeats_a_turn_in_the_name_of_who_asked_for_it(world
         assert await world.outcome() == "no_change"
         world.model.default(Script([Say("Still nothing.")]))
         asked = await forgehand(world.environment, "sessions", "retry", session, "--json")
-        assert asked.json == {"asked_for": True, "message": "Another turn has been asked for."}
+        assert asked.json == {"asked_for": True, "message": "Another turn will start."}
         assert await world.outcome(2) == "no_change"
         world.repo.grant("alice", "read")
         refused = await forgehand(world.environment, "sessions", "retry", session)

@@ -181,7 +181,7 @@ async def test_only_people_with_write_access_answer(world: World) -> None:
         world.say("/claude build")
         question = await asked(world)
         world.say(f"/claude approve {question}", by="eve")
-        await world.github.changed(lambda: "only follow people" in world.replies()[-1].body, 20)
+        await world.github.changed(lambda: "only take commands" in world.replies()[-1].body, 20)
         world.say(f"/claude deny {question}")
         assert await world.outcome() == "no_change"
 

@@ -73,7 +73,7 @@ async def test_a_plan_is_answered_once(world: World) -> None:
         approval = await planned(world)
         world.say("/claude deny")
         world.say(f"/claude approve {approval}")
-        assert "answered already: denied by `alice`" in await said(world, 2)
+        assert "already has an answer: denied by `alice`" in await said(world, 2)
     assert len(world.states()) == 1
 
 
@@ -93,7 +93,7 @@ async def test_a_new_plan_takes_the_place_of_the_old_one(world: World) -> None:
         world.say("/claude plan it differently")
         assert await world.outcome(2) == "planned"
         await world.github.changed(lambda: "no longer on offer" in world.replies()[0].body, 20)
-        assert "approved for 7 days" not in world.replies()[0].body
+        assert "approve the plan for 7 days" not in world.replies()[0].body
         world.say(f"/claude approve {first}")
         assert "something newer has taken its place" in await said(world, 3)
         world.say("/claude approve abcd1234-9")
@@ -119,7 +119,7 @@ async def test_a_yes_without_a_name_is_none_to_what_was_asked_after_it(world: Wo
         async with httpx.AsyncClient() as client:
             await client.post(str(world.app.webhook_url), headers=late.headers, content=late.body)
         name = f"{world.states()[1]['session']}-2"
-        assert f"`{name}`, was asked after you had written that" in await said(world, 3)
+        assert f"(`{name}`) after you had written that" in await said(world, 3)
     assert len(world.states()) == 2
 
 
@@ -141,7 +141,7 @@ async def test_only_people_with_write_access_approve(world: World) -> None:
     async with world.bot():
         await planned(world)
         world.say("/claude approve", by="eve")
-        assert "only follow people who have write access" in await said(world, 2)
+        assert "only take commands from people with write access" in await said(world, 2)
     assert len(world.states()) == 1
 
 

@@ -277,7 +277,7 @@ async def test_a_pull_request_that_is_closed_ends_the_turn_on_it(world: World) -
         await world.model.reached("never", timeout=60)
         world.github.close(pull, by="alice")
         assert await world.outcome(on=pull, timeout=20) == "stopped"
-    assert "closed or merged meanwhile" in world.replies(pull)[0].body
+    assert "closed or merged in the meantime" in world.replies(pull)[0].body
     assert world.repo.branch_sha(pull.head) == before
 
 

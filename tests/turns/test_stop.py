@@ -54,7 +54,7 @@ async def prepare(world: World) -> Held:
 async def furnish(world: World) -> Held:
     world.github.commit(world.repo, "main", {CONFIG: "setup: [sleep 60]\n"})
     world.say("/claude fix this")
-    await _shows(world, "Setting up the environment")
+    await _shows(world, "Setting up the sandbox")
     return Held()
 
 

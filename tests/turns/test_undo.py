@@ -117,5 +117,5 @@ async def test_nothing_to_take_back_and_nobody_to_do_it(world: World, by: str) -
     async with world.bot():
         world.say("/claude undo", by=by)
         await world.github.changed(lambda: bool(world.replies()), 20)
-    words = "Nothing has been pushed from this thread" if by == "alice" else "only follow people who have write access"
+    words = "Nothing has been pushed from this thread" if by == "alice" else "only take commands from people with"
     assert words in world.replies()[0].body

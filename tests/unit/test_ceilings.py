@@ -60,7 +60,7 @@ def test_who_is_not_known_has_no_limit_of_that_kind() -> None:
 @pytest.mark.parametrize("period", list(Period))
 def test_every_limit_has_a_polite_sentence_that_says_when_it_is_over(payer: Payer, period: Period) -> None:
     sentence = Ceiling(payer, period, 12.5).sentence()
-    assert "$12.50" in sentence and "starts afresh" in sentence
+    assert "$12.50" in sentence and "starts again" in sentence
     assert {Payer.USER: "you", Payer.REPO: "repository", Payer.INSTALLATION: "installation"}[payer] in sentence
 
 
@@ -88,8 +88,8 @@ def test_the_cost_of_a_thread_in_one_line() -> None:
     one = on_money.cost([(1, 0.00125)], TokenUsage(1000, 234), under_way_usd=0.32, unconfirmed_usd=0.12)
     assert one == (
         "This thread has cost **$0.0013** so far, and up to $0.12 not confirmed (1,234 tokens). A request is under way "
-        "and not counted yet; it may cost up to $0.32. “Not confirmed” is what answers may have cost that "
-        "were cut off, by a stop for example. It counts until the operator settles it."
+        "and not counted yet; it may cost up to $0.32. “Not confirmed” is what cut-off answers may have "
+        "cost, after a stop for example. It counts until the operator settles it."
     )
     assert "onfirmed" not in on_money.cost([(1, 0.5)], TokenUsage(), under_way_usd=0.32)
     many = on_money.cost([(n, 0.5) for n in range(1, 31)], TokenUsage())

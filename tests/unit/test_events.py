@@ -138,8 +138,8 @@ def test_what_is_old_is_not_acted_upon() -> None:
 @pytest.mark.parametrize(
     ("name", "found", "words"),
     [
-        ("ping", {"zen": "x"}, "no use for `ping`"),
-        ("workflow_run", payload("completed"), "no use for `workflow_run`"),
+        ("ping", {"zen": "x"}, "not act on `ping`"),
+        ("workflow_run", payload("completed"), "not act on `workflow_run`"),
         ("issue_comment", payload("pinned"), "the action `pinned`"),
         ("issues", payload("closed", issue=ISSUE), "the action `closed`"),
         ("installation", payload("renamed", installation={"id": 42}), "the action `renamed`"),

@@ -107,7 +107,7 @@ def test_what_has_no_place_at_a_line_says_what_to_do_with_its_suggestion_and_wha
         repeated=1, resolved=(), notes=(), commit="1" * 40, base="main", base_now=None, moved_to=None,
     )  # fmt: skip
     text = on_reviews.summary(account, lambda text: text)
-    assert "could not be put at a line" in text and "Suggested instead:\n\n```text\nright = 1\n```" in text
+    assert "fit no line of the diff" in text and "Suggested instead:\n\n```text\nright = 1\n```" in text
     assert "Suggested: remove it." in text and "```text\n```" not in text
     assert "**My earlier findings:**\n\n- still open, said before and not repeated here: 1 finding\n" in text
     assert "2 findings more that named no line, or came after the first 200" in text

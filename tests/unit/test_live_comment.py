@@ -251,7 +251,7 @@ def test_every_outcome_has_its_own_final_form_with_a_way_on(outcome: Outcome) ->
 def test_what_forgehand_verified_is_told_from_what_the_agent_says() -> None:
     rows = [{"command": name, "exit_code": code, "where": "agent"} for name, code in (("pytest", 0), ("ruff", 1))]
     text = done(Outcome.PULL_REQUEST, verified=rows)
-    assert "**Verified by Forgehand:** Run in the agent's own environment" in text
+    assert "**Verified by Forgehand:** Run in the agent's own sandbox" in text
     assert "\n\n- ✓ `pytest` exit 0\n- ✗ `ruff` exit 1" in text
     assert "**Verified by Forgehand:** Nothing: " in done(Outcome.PULL_REQUEST)
 

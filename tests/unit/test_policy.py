@@ -29,7 +29,7 @@ def test_people_without_it_are_told_politely(permission: Permission) -> None:
     assert decision.answer is AccessAnswer.REFUSED
     assert permission.value in decision.reason
     assert decision.sentence is not None
-    assert decision.sentence.startswith("Sorry, `alice`: I only follow people who have write access")
+    assert decision.sentence.startswith("Sorry, `alice`: I only take commands from people with write access")
 
 
 @pytest.mark.acceptance("B02")

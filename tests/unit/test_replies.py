@@ -188,7 +188,7 @@ def test_a_pull_request_says_asked_done_verified_and_what_it_took() -> None:
         "### Asked by `alice`\n\n> fix the rounding in `total`\n\n"
         "### Done, as the agent says\n\nRounded half up.\n\n"
         "<details><summary>2 files changed</summary>\n\n- `a.py` +3 −1\n- `b.png` (binary)\n\n</details>\n\n"
-        "### Verified by Forgehand\n\nRun on a clean checkout in a fresh environment:\n\n- ✓ `pytest -q` exit 0\n\n"
+        "### Verified by Forgehand\n\nRun on a clean checkout in a fresh sandbox:\n\n- ✓ `pytest -q` exit 0\n\n"
         "<sub>1 min 15 s · $0.43 · 1,234 tokens · `claude-sonnet-5-5` · session abcd1234, turn 1</sub>"
     )
 
@@ -198,7 +198,7 @@ def test_a_pull_request_claims_nothing_that_was_not_run() -> None:
     assert "names no `checks` to run" in body
     agents = [{"command": "x`y", "exit_code": 1, "where": "agent", "tail": ""}]
     body = descriptions.pull_body(Turn(), number=12, files=[], verified=agents, seconds=5, cost=Cost())
-    assert "Run in the agent's own environment (" in body and "\n\n- ✗ `x?y` exit 1" in body
+    assert "Run in the agent's own sandbox (" in body and "\n\n- ✗ `x?y` exit 1" in body
 
 
 def test_texts_of_others_pass_the_given_door() -> None:

@@ -127,7 +127,7 @@ def test_no_value_of_no_key_is_more_than_a_sentence(key: str, value: str) -> Non
 @pytest.mark.parametrize("value", [one for one in ODD if one != "1e999"], ids=lambda value: value[:12])
 def test_a_number_is_what_it_looks_like(value: str) -> None:
     for text in (f"timeout: {value}\n", f"budget: {value}\n", f"subagents:\n  most: {value}\n", f"setup: [{value}]\n"):
-        with pytest.raises(BadRepoConfig, match=r"is no plain number such as 30 or 2\.5; quote it if it is text"):
+        with pytest.raises(BadRepoConfig, match=r"is not a plain number such as 30 or 2\.5; quote it if it is text"):
             repo_config.parse(text)
 
 
@@ -153,14 +153,14 @@ def test_nothing_means_the_defaults(text: str | bytes | None) -> None:
     [
         ("model: x\nbudgt: 3\n", "line 2: there is no key `budgt`"),
         ("triggers:\n  labl: x\n", "line 2: there is no key `triggers.labl`"),
-        ("draft: true\ndraft: true\n", "line 2: `draft` stands there twice"),
+        ("draft: true\ndraft: true\n", "line 2: `draft` appears twice"),
         ("tools: 3\n", "line 1: `tools` must hold keys: allowed, denied"),
         ("tools: [a]\n", "line 1: `tools` must hold keys: allowed, denied"),
         ("draft: 'yes'\n", "line 1: `draft` must be true or false, or until_verified"),
         ("pull: {labels: [" + "x" * 51 + "]}\n", "must be a list of names of labels"),
         ("budget: five\n", "`budget` must be an amount"),
         ("budget: -1\n", "`budget` must be an amount"),
-        ("budget: .nan\n", "line 1: `.nan` is no plain number"),
+        ("budget: .nan\n", "line 1: `.nan` is not a plain number"),
         ("budget: true\n", "`budget` must be an amount"),
         ("timeout: soon\n", "`timeout` must be a time"),
         ("timeout: 9999h\n", "`timeout` must be a time"),

@@ -49,7 +49,7 @@ def test_rows_of_earlier_versions_are_read() -> None:
 
 def test_each_check_is_told_with_its_end_and_the_output_of_those_that_fail() -> None:
     text = words(GOOD, BAD)
-    assert text.startswith(f"Run on a clean checkout of {SHA[:12]} in a fresh environment:\n\n- ✓ `pytest -q` exit 0")
+    assert text.startswith(f"Run on a clean checkout of {SHA[:12]} in a fresh sandbox:\n\n- ✓ `pytest -q` exit 0")
     assert "- ✗ `ruff check` exit 1, 1.2 s\n" in text
     assert "The end of what ruff check printed" in text and "E501 too long" in text
     assert "what pytest -q printed" not in text
@@ -63,7 +63,7 @@ def test_each_check_is_told_with_its_end_and_the_output_of_those_that_fail() -> 
         (replace(BAD, timed_out=True), "(its time was up)"),
         (replace(BAD, exit_code=None), "was not run"),
         (replace(BAD, setup=True), "- ✗ setup `ruff check`"),
-        (replace(BAD, where=CheckPlace.AGENT), "in the agent's own environment"),
+        (replace(BAD, where=CheckPlace.AGENT), "in the agent's own sandbox"),
     ],
 )
 def test_what_is_special_about_a_check_is_said(check: CheckedCommand, told: str) -> None:

@@ -161,5 +161,8 @@ async def test_a_config_that_ends_otherwise_is_named_and_not_passed_over(world: 
         await world.outcome()
         issue = world.github.open_issue(world.repo, title="Broken", body="It is.", by="alice")
         await noted(world, "rename it to `.github/forgehand.yml`", issue)
-    assert "`.github/forgehand.yaml` is not read: rename it to `.github/forgehand.yml`" in world.replies()[0].body
+    assert (
+        "Forgehand does not read `.github/forgehand.yaml`: rename it to `.github/forgehand.yml`"
+        in world.replies()[0].body
+    )
     assert not world.model.requests

@@ -27,8 +27,8 @@ _SHORT_COMMIT = re.compile(r"`?([0-9a-f]{7}|[0-9a-f]{9,11})`?[ \t]*(?=[\r\n]|\Z)
 def read(text: CommandText) -> Word | None:
     if (short := _SHORT_COMMIT.match(text.after)) is not None:
         raise CommandError(
-            f"{shown(short[1])} is too short a name for a commit to be approved by: write at least twelve of its "
-            "letters."
+            f"{shown(short[1])} is too short to approve a commit: give at least the first twelve characters of its "
+            "name."
         )
     match = answers.named(text, "approve")
     if match is None:
@@ -93,9 +93,9 @@ def _kind(turn: Turn) -> str:
 FEATURE = Feature(
     "approve",
     "approve",
-    "says yes to the plan, question or held commit that is waiting; you can add an id, or `session` to allow the "
-    "same call for the whole session, and put an edited plan on the lines below; with a fork's commit, that code "
-    "becomes a branch here",
+    "says yes to the plan, question or held commit that is waiting. Add its id if several wait, or `session` to allow "
+    "the same call for the whole session; an edited plan goes on the lines below. With a fork's commit, it makes a "
+    "branch here from that code",
     read=read,
     handle=handle,
 )

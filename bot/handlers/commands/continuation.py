@@ -93,8 +93,8 @@ async def _checks_without_money(last: Turn, remark: Remark, desk: Desk) -> int |
 FEATURE = Feature(
     "continue",
     "continue +3 …",
-    "continues where the last turn ended, here with 3 more dollars for the session; without further words, while "
-    "a turn runs or a plan waits, it only adds the money",
+    "continues where the last turn ended, with 3 more dollars for the session. If a turn runs or a plan waits, and you "
+    "add no words, it only adds the money",
     read=read,
     handle=handle,
 )

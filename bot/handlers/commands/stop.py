@@ -24,7 +24,7 @@ async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
 FEATURE = Feature(
     "stop",
     "stop",
-    "stops what is running or queued within 2 seconds; saves the work so far and says where",
+    "stops running and queued work, within 2 seconds; saves the work so far and says where",
     below=True,  # it stops even with words below it
     polite=True,
     handle=handle,

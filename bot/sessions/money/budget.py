@@ -32,8 +32,8 @@ class UnknownPrice(UserError):
     def __init__(self, model: str) -> None:
         shown = re.sub(r"[^A-Za-z0-9._:\[\]@/-]", "?", model)[:80]
         super().__init__(
-            f"The price of the model `{shown}` is not known, so it is not used. Name another, or have its price set in "
-            "FORGEHAND_PRICES."
+            f"Forgehand does not know the price of the model `{shown}`, so it does not use it. Name another, or "
+            "have its price set in FORGEHAND_PRICES."
         )
 
 
@@ -150,9 +150,9 @@ def _override(model: str, values: Mapping[str, float]) -> Price:
     known = set(Rates.__dataclass_fields__)
     if not {"input", "output"} <= set(values) <= known:
         more = ", ".join(sorted(known - {"input", "output"}))
-        raise SettingsError(f"FORGEHAND_PRICES: that of {model} needs `input` and `output`, and may have {more}.")
+        raise SettingsError(f"FORGEHAND_PRICES: the price of {model} needs `input` and `output`, and may have {more}.")
     if not all(0 <= float(value) < float("inf") for value in values.values()):
-        raise SettingsError(f"FORGEHAND_PRICES: that of {model} must be made of numbers that are not negative.")
+        raise SettingsError(f"FORGEHAND_PRICES: the price of {model} must hold only numbers from 0 on.")
     base = _rates(float(values["input"]), float(values["output"]), float(values["input"]))
     return Price(replace(base, **{name: float(value) for name, value in values.items()}))
 

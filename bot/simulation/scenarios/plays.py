@@ -103,7 +103,7 @@ PLAYS = {
         ),
         Play(
             "review",
-            "a pull request is reviewed at its lines, and again after a push that mends one",
+            "a pull request gets line comments, and a new review after a push that fixes one",
             (Outcome.REVIEWED, Outcome.REVIEWED),
             "/claude review",
             None,

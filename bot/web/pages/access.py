@@ -102,7 +102,7 @@ class VisitorAccess:
                 if doubts == self.doubts(person):  # an answer from before a doubt does not count
                     self._known[where][person] = (asked_at, answer)
                     return answer
-            raise TransientError("Access changed while GitHub was asked about it.")
+            raise TransientError("The person's access kept changing while Forgehand asked GitHub about it.")
 
     def _forget_old(self, where: Where) -> None:
         oldest = self._clock() - LONGEST_SECONDS

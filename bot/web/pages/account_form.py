@@ -71,12 +71,14 @@ def _field(name: str, title: str, stored: str, entered: Entered) -> Field:
 async def change_limits(store: Store, limits: Limits, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
     changed = await _change(store, row, visitor, fields, account_settings.read_limits(fields, limits))
     titles = {one.name: one.title.lower() for one in LIMITS}
-    return _said([titles[name] for name in changed], "It applies from the next request to the model on.")
+    return _said([titles[name] for name in changed], "The change applies from the next request to the model.")
 
 
 async def change_triggers(store: Store, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
     changed = await _change(store, row, visitor, fields, account_settings.read_triggers(fields))
-    return _said([name.replace("_", " ") for name in changed], "It applies to repositories without their own file.")
+    return _said(
+        [name.replace("_", " ") for name in changed], "The change applies to repositories without their own file."
+    )
 
 
 async def _change(store: Store, row: InstallationRow, visitor: Visitor, fields: Fields, found: Found) -> list[str]:
@@ -92,4 +94,4 @@ async def _change(store: Store, row: InstallationRow, visitor: Visitor, fields: 
 
 
 def _said(changed: list[str], more: str) -> str:
-    return f"Changed: {', '.join(changed)}. {more}" if changed else "Nothing was different."
+    return f"Changed: {', '.join(changed)}. {more}" if changed else "You changed nothing."

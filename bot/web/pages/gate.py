@@ -81,7 +81,7 @@ class Gate:
             try:
                 return await show(request, visitor)
             except NotAllowed:
-                return PlainTextResponse("Nothing here is for you.\n", 404, COMMON)
+                return PlainTextResponse("This does not exist, or you may not see it.\n", 404, COMMON)
             except TransientError:
                 return PlainTextResponse(f"{NO_ANSWER}\n", 503, COMMON)
             except BotError as error:
