@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import strategies as st
 
 from bot.agent import diffs, findings
 from bot.agent.findings import ReviewFinding, ReviewVerdict
+from bot.models import RepoId, SessionId
+from bot.sessions.reviews import earlier
+from bot.store.posts import StoredFinding
 from bot.words import on_reviews
 
 GOOD: dict[str, Any] = {"path": "a.py", "line": 3, "severity": "major", "confidence": 0.8, "body": "Wrong."}
@@ -111,3 +115,17 @@ def test_what_has_no_place_at_a_line_says_what_to_do_with_its_suggestion_and_wha
     assert "Suggested: remove it." in text and "```text\n```" not in text
     assert "**My earlier findings:**\n\n- still open, said before and not repeated here: 1 finding\n" in text
     assert "2 findings more that named no line, or came after the first 200" in text
+
+
+def test_the_words_of_a_finding_in_another_file_are_not_read() -> None:
+    """Each new finding meets each earlier one: reading all their words would hold up the loop for a minute."""
+
+    class Unread(str):
+        __slots__ = ()
+
+        def lower(self) -> str:
+            raise AssertionError("read")
+
+    known = StoredFinding("f", SessionId("s"), 1, 1, RepoId(1), 2, "a.py", 3, Unread("Wrong."), "", 1, None)
+    assert not earlier._is_same(known, ReviewFinding("b.py", 3, Unread("Wrong.")), "")
+    assert earlier._is_same(replace(known, body="wrong"), ReviewFinding("a.py", 3, "Wrong."), "")

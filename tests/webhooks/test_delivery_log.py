@@ -160,7 +160,7 @@ async def test_a_log_that_fails_and_goes_in_circles_is_left_and_read_again(
         await world.github.changed(lambda: len(world.replies()) == 1, 20)
         assert (broken.hits, loop.hits, gone.hits) == (4, 102, 3)
     assert len(world.replies()) == 1
-    assert "longer than what is read at once" not in capsys.readouterr().err, "a circle has no hundred pages"
+    assert "too long to read at once" not in capsys.readouterr().err, "a circle has no hundred pages"
 
 
 @pytest.mark.acceptance("A15")

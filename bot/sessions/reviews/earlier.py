@@ -145,8 +145,10 @@ def _digest(lines: Sequence[str]) -> str:
 
 
 def _is_same(known: StoredFinding, one: ReviewFinding, digest: str) -> bool:
+    if known.path != one.path:  # most pairs: their words are not read, which takes long for many findings
+        return False
     words, others = (re.findall(r"\w+", text.lower()) for text in (known.body, one.body))
     mine, theirs = set(words), set(others)
     is_alike = len(mine & theirs) / max(1, min(len(mine), len(theirs))) >= ALIKE
     at_same_code = bool(digest) and known.code_sha256 == digest
-    return known.path == one.path and (words == others or (at_same_code and is_alike))
+    return words == others or (at_same_code and is_alike)
