@@ -48,7 +48,7 @@ from bot.store import spend
 from bot.store.base import Clock, Store
 from bot.store.data_directory import DataDirLock
 from bot.store.environments import EnvironmentMarks
-from bot.store.files import Files
+from bot.store.files import KeptFiles
 from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
 from bot.web.delivery_log import DeliveryLog, LogReading
@@ -232,7 +232,7 @@ async def _assemble(
         snapshots=choice.snapshots,
         agent=Claude(),
         board=board,
-        files=Files.of(store, settings.data_dir, settings.database),
+        files=KeptFiles.of(store, settings.data_dir, settings.database),
         signals=TurnSignals(),
         clock=clock,
         egress=session_egress,

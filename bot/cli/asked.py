@@ -15,7 +15,7 @@ from bot.settings import Address
 
 if TYPE_CHECKING:
     from bot.store.base import Store
-    from bot.store.files import Files
+    from bot.store.files import KeptFiles
 
 T = TypeVar("T")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -29,12 +29,12 @@ def database(config: Path | None) -> Address:
         console.fail(str(error))
 
 
-def files_of(store: Store, config: Path | None) -> Files:
+def files_of(store: Store, config: Path | None) -> KeptFiles:
     """Return the files that the service has kept."""
-    from bot.store.files import Files
+    from bot.store.files import KeptFiles
 
     values = settings.from_environment(config)
-    return Files.of(store, settings.data_dir(values), settings.read_database(values))
+    return KeptFiles.of(store, settings.data_dir(values), settings.read_database(values))
 
 
 def read_store(config: Path | None, look: Callable[[Store], Awaitable[T]]) -> T:

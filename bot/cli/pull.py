@@ -35,7 +35,7 @@ async def pull(config: Path | None, session_id: SessionId, path: Path) -> Pulled
     from bot.sessions.publish.rescue import kept_name
     from bot.store import sessions
     from bot.store.base import Store
-    from bot.store.files import Files
+    from bot.store.files import KeptFiles
     from bot.workbench import folder as folders
 
     values = asked.values_for(path, config)
@@ -43,7 +43,7 @@ async def pull(config: Path | None, session_id: SessionId, path: Path) -> Pulled
     async with Store.reading(chosen.database) as store:
         session = await sessions.session(store, session_id)
         turns = await sessions.turns_of(store, session_id)
-        kept_files = Files.of(store, chosen.data_dir, chosen.database)
+        kept_files = KeptFiles.of(store, chosen.data_dir, chosen.database)
         transcript = await kept_files.fetch(transcript_name(session.agent_session_id or ""))
         kept = next((turn.kept for turn in reversed(turns) if turn.kept), None)
         bundle = await kept_files.fetch(kept_name(kept)) if kept else None

@@ -24,7 +24,7 @@ from bot.settings import Settings
 from bot.store import posts, sessions
 from bot.store.base import Store
 from bot.store.deliveries import DeliveryState
-from bot.store.files import Files
+from bot.store.files import KeptFiles
 from bot.words import replies
 
 
@@ -57,7 +57,7 @@ class Desk:
     outbound: Outbound
     board: LiveBoard
     cache: RepositoryCache
-    files: Files
+    files: KeptFiles
     admit: Callable[[], None]
     """Say that a turn waits."""
     poke: Callable[[TurnKey], None]

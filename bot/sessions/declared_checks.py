@@ -25,7 +25,7 @@ from bot.sessions.moves import stop_command_if_disk_fills
 from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import sessions
-from bot.store.files import Files
+from bot.store.files import KeptFiles
 from bot.store.sessions import Turn
 from bot.store.snapshots import StoredSnapshot
 from sandbox.agents.base import clean
@@ -58,11 +58,11 @@ def output_name(turn: Turn) -> str:
     return f"{OUTPUTS}/{turn.key.session}-{turn.key.n:06}-{int(turn.mending is not None)}.log"
 
 
-async def output_names(files: Files, session: SessionId) -> list[str]:
+async def output_names(files: KeptFiles, session: SessionId) -> list[str]:
     return await files.names(f"{OUTPUTS}/{session}-")
 
 
-async def outputs_of(files: Files, session: SessionId) -> list[Path]:
+async def outputs_of(files: KeptFiles, session: SessionId) -> list[Path]:
     found = [await files.fetch(name) for name in await output_names(files, session)]
     return [path for path in found if path is not None]
 

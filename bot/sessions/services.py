@@ -17,7 +17,7 @@ from bot.outbound import Outbound, Redactor
 from bot.sessions.rights import SessionEgress
 from bot.settings import Settings
 from bot.store.base import Store
-from bot.store.files import Files
+from bot.store.files import KeptFiles
 from bot.store.operations import DAY
 from sandbox.agents.base import Agent
 from sandbox.primitives import EnvironmentProvider, Snapshots
@@ -70,7 +70,7 @@ class Services:
     environments: EnvironmentProvider
     agent: Agent
     board: LiveBoard
-    files: Files
+    files: KeptFiles
     snapshots: Snapshots | None = None
     """None if environments cannot start from one."""
     signals: TurnSignals = field(default_factory=TurnSignals)

@@ -36,7 +36,7 @@ class StoredFile(Record):
     sha256: str
 
 
-class Files:
+class KeptFiles:
     """`shared`: the store has the bytes too. Names are paths below the data directory."""
 
     def __init__(self, store: Store, folder: Path, *, shared: bool) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from bot.errors import StoreError
 from bot.settings import Address
 from bot.store import base
-from bot.store.files import Files
+from bot.store.files import KeptFiles
 from bot.store.rows import Database, Row, many, one, run, statement
 
 PAGE_ROWS = 500
@@ -53,7 +53,7 @@ async def move(source: Address, target: Address, data_dir: Path) -> tuple[list[C
     copied = await asyncio.to_thread(copy, source, target)
     store = await base.Store.open(target)
     try:
-        files = Files(store, data_dir, shared=True)
+        files = KeptFiles(store, data_dir, shared=True)
         if isinstance(target, Path):
             count = await files.fetch_all()
             for table in ("file_chunks", "files"):

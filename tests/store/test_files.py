@@ -1,4 +1,4 @@
-"""Files reach a service on another machine through the store, whole or as they were before."""
+"""KeptFiles reach a service on another machine through the store, whole or as they were before."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from bot.errors import StoreError
 from bot.store import files as module
 from bot.store.base import Store
-from bot.store.files import Files
+from bot.store.files import KeptFiles
 from tests.world.postgres import PostgresServer
 
 NAME = "transcripts/one.jsonl"
@@ -21,8 +21,8 @@ class Machines:
 
     def __init__(self, store: Store, root: Path, clock: list[float]) -> None:
         self.store = store
-        self.here = Files(store, root / "here", shared=True)
-        self.there = Files(store, root / "there", shared=True)
+        self.here = KeptFiles(store, root / "here", shared=True)
+        self.there = KeptFiles(store, root / "there", shared=True)
         self.clock = clock
 
 
@@ -34,7 +34,7 @@ async def machines(tmp_path: Path, postgres: PostgresServer) -> AsyncIterator[Ma
     await store.close()
 
 
-def put(files: Files, data: bytes, name: str = NAME) -> None:
+def put(files: KeptFiles, data: bytes, name: str = NAME) -> None:
     files.path(name).parent.mkdir(parents=True, exist_ok=True)
     files.path(name).write_bytes(data)
 
@@ -78,7 +78,7 @@ async def test_a_save_that_was_interrupted_changes_nothing_and_is_swept(
     await machines.here.save(NAME)
     put(machines.here, b"new\n")
     with monkeypatch.context() as patch:
-        patch.setattr(Files, "_publish", interrupted)
+        patch.setattr(KeptFiles, "_publish", interrupted)
         with pytest.raises(InterruptedError):
             await machines.here.save(NAME)
     path = await machines.there.fetch(NAME)
@@ -123,7 +123,7 @@ async def test_a_damaged_file_is_refused(machines: Machines) -> None:
 
 async def test_on_one_machine_the_folder_is_all(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "data" / "state.db")
-    files = Files.of(store, tmp_path / "data", tmp_path / "data" / "state.db")
+    files = KeptFiles.of(store, tmp_path / "data", tmp_path / "data" / "state.db")
     put(files, b"x")
     await files.save(NAME)
     assert await files.fetch(NAME) == files.path(NAME)
