@@ -136,7 +136,6 @@ class Page:
         session = await sessions.session(self._store, key.session)
         asked, means = await approvals.of_turn(self._store, key), await self._means(turn)
         state, limits = await self._folds.of(key), self._settings.limits
-        subagents = repo_config.load(turn.config).subagents
         account = await spend.account(self._store, key.session, turn=turn.n, at=turn.finished_at)
         return TurnView(
             turn=turn,
@@ -157,7 +156,7 @@ class Page:
             sample=await machines.latest_sample(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
             boxes=tuple(await self._boxes(turn, session, asked, means)),
-            subagents=subagents.within(limits.subagents, limits.subagents_at_once) if state.spawns_refused else (0, 0),
+            subagents=_most_subagents(turn, limits) if state.spawns_refused else (0, 0),
             public_url=self._settings.public_url,
             findings=await self._open_findings(turn, session),
         )
@@ -209,3 +208,7 @@ def _to_answer(one: Approval) -> list[TickBox]:
 
 def _open(asked: Sequence[Approval]) -> list[Approval]:
     return [one for one in asked if one.state is ApprovalState.OPEN]
+
+
+def _most_subagents(turn: Turn, limits: Limits) -> tuple[int, int]:
+    return repo_config.load(turn.config).subagents.within(limits.subagents, limits.subagents_at_once)

@@ -287,7 +287,7 @@ async def test_what_is_not_confirmed_is_told_everywhere_and_settled_by_the_opera
             for much in ("0.5", "-1", "nan", "much"):
                 assert (await forgehand(world.environment, "sessions", "settle", session, "--", much)).code == 1
             settled = await forgehand(world.environment, "sessions", "settle", session, "0.03")
-            assert settled.code == 0 and "$0.03 is confirmed" in settled.out
+            assert settled.code == 0 and "$0.03 is now confirmed" in settled.out
             await world.github.changed(lambda: "not confirmed" not in _live(world, 1), 20)
             again = await forgehand(world.environment, "sessions", "settle", session, "0.03")
             assert again.code == 1 and "is confirmed" in again.err

@@ -174,11 +174,11 @@ async def test_what_a_forced_push_took_away_is_not_said_to_be_taken_back(world: 
         theirs = world.github.commit(world.repo, "feature", {"theirs.txt": "2\n"}, by="alice", onto=below)
         world.say("/claude undo", on=pull)
         assert await world.outcome(2, on=pull) == "refused", live(world, pull)
-        assert "is no longer on `feature`" in live(world, pull) and pull.head_sha == theirs
+        assert "the push of turn 1 is no longer on it" in live(world, pull) and pull.head_sha == theirs
         [mirror] = (world.root / "data").rglob("*.git")
         shutil.rmtree(mirror)  # and the remote has thrown our commit away
         git(world.repo.path, "reflog", "expire", "--expire=now", "--all")
         git(world.repo.path, "gc", "--prune=now", "--quiet")
         world.say("/claude undo", on=pull)
         assert await world.outcome(3, on=pull) == "refused", live(world, pull)
-    assert "is no longer on `feature`" in live(world, pull) and pull.head_sha == theirs
+    assert "the push of turn 1 is no longer on it" in live(world, pull) and pull.head_sha == theirs

@@ -37,7 +37,7 @@ async def test_a_head_that_has_vanished_is_a_clear_end(world: World) -> None:
         gitstore.set_ref(world.repo.path, f"refs/pull/{pull.number}/head", None)
         world.say("/claude review", on=pull)
         assert await world.outcome(on=pull) == "failed", world.replies(pull)[0].body
-    assert f"commits of the pull request #{pull.number} any more" in world.replies(pull)[0].body
+    assert f"no longer has the commits of the pull request #{pull.number}" in world.replies(pull)[0].body
     assert not world.model.requests and not ours(world, pull)
 
 

@@ -420,7 +420,7 @@ def test_a_code_block_is_not_left_through_characters_that_are_taken_out_of_it() 
 @pytest.mark.acceptance("D14")
 async def test_bodies_of_one_token_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand connections of 32 MB each would be the end of the whole service."""
-    monkeypatch.setattr("bot.web.gateway.body.MOST_OF_ONE", 1000)
+    monkeypatch.setattr("bot.web.gateway.clients.MOST_OF_ONE", 1000)
     async with rigged(tmp_path) as rig:
         token, _ = await rig.token()
         head = f"POST {MESSAGES} HTTP/1.1\r\nHost: x\r\nx-api-key: {token}\r\nContent-Length: 5000\r\n\r\n"

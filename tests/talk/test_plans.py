@@ -92,7 +92,7 @@ async def test_a_new_plan_takes_the_place_of_the_old_one(world: World) -> None:
         first = await planned(world)
         world.say("/claude plan it differently")
         assert await world.outcome(2) == "planned"
-        await world.github.changed(lambda: "no longer on offer" in world.replies()[0].body, 20)
+        await world.github.changed(lambda: "can no longer be approved" in world.replies()[0].body, 20)
         assert "approve the plan for 7 days" not in world.replies()[0].body
         world.say(f"/claude approve {first}")
         assert "something newer has taken its place" in await said(world, 3)

@@ -107,7 +107,7 @@ async def test_a_merged_pull_request_is_not_taken_back_here(world: World) -> Non
         world.github.merge(pull, by="alice")
         world.say("/claude undo")
         assert await world.outcome(2) == "refused"
-    assert "is merged" in world.replies()[-1].body
+    assert "is already merged" in world.replies()[-1].body
 
 
 @pytest.mark.parametrize("by", ["alice", "eve"])
