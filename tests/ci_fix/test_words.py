@@ -46,7 +46,7 @@ async def test_words_while_checks_are_mended_are_passed_on_and_late_checks_are_n
         await wait_until_unwatched(world)
     assert heard(world, "mind the rounding") == 1 and len(world.states(pull)) == 1
     words = "\n".join(one.body for one in world.replies(pull))
-    assert "working on these checks already" not in words and "still running" not in words
+    assert "already working on these checks" not in words and "still running" not in words
 
 
 async def test_who_has_asked_is_told_that_the_checks_cannot_be_read(world: World) -> None:
