@@ -73,7 +73,7 @@ def foretold(found: Read, word: str) -> str:
     except CommandError as error:
         return f"It would be refused: {error}"
     if command is None:
-        return f"It has no `{word}` that counts as a command."
+        return f"There is no `{word}` in it that counts as a command."
     place = f"{event.thread.repo.full_name}#{event.thread.number}"
     return f"It is the command `{command.word}` by {event.author.login} on {place}, if they may write there."
 
