@@ -136,7 +136,10 @@ class Page:
         session = await sessions.session(self._store, key.session)
         asked, means = await approvals.of_turn(self._store, key), await self._means(turn)
         state, limits = await self._folds.of(key), self._settings.limits
-        subagents = repo_config.load(turn.config).subagents
+        subagents = (0, 0)
+        if state.spawns_refused:  # only then: a config that cannot be read must not keep the comment from its end
+            chosen = repo_config.load(turn.config).subagents
+            subagents = chosen.within(limits.subagents, limits.subagents_at_once)
         account = await spend.account(self._store, key.session, turn=turn.n, at=turn.finished_at)
         return TurnView(
             turn=turn,
@@ -157,7 +160,7 @@ class Page:
             sample=await machines.latest_sample(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
             boxes=tuple(await self._boxes(turn, session, asked, means)),
-            subagents=subagents.within(limits.subagents, limits.subagents_at_once) if state.spawns_refused else (0, 0),
+            subagents=subagents,
             public_url=self._settings.public_url,
             findings=await self._open_findings(turn, session),
         )
