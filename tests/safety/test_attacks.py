@@ -191,7 +191,7 @@ async def test_last_words_that_are_a_flood_of_signs_stop_nobody_else(world: Worl
 async def test_an_agent_that_fills_the_hosts_disk_is_ended_and_its_work_saved(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("beside.SPARE_BYTES", 1 << 60), ("beside.SPARE_SHARE", 1.0), ("beside.SMALL_BYTES", 20 << 20)):
+    for name, value in (("moves.SPARE_BYTES", 1 << 60), ("moves.SPARE_SHARE", 1.0), ("moves.SMALL_BYTES", 20 << 20)):
         monkeypatch.setattr(f"bot.sessions.{name}", value)
     monkeypatch.setattr("sandbox.local.environment.DISK_AGE_SECONDS", 0.0)
     fill = "echo half > half.txt; head -c 30000000 /dev/zero > /tmp/zeros"
@@ -228,7 +228,7 @@ async def test_an_agent_that_uses_up_the_files_of_the_disk_is_ended_and_cannot_h
         world.say("/claude fix this")
         if hidden:
             await world.model.reached("made", 30)
-            monkeypatch.setattr("sandbox.files.measured_disk", lambda _: DiskUsage(0, 0, whole=False))
+            monkeypatch.setattr("sandbox.local.environment.measured_disk", lambda _: DiskUsage(0, 0, whole=False))
         assert await world.outcome(timeout=30, early=True) == "killed"
     assert "filling up" in world.replies()[0].body
 
@@ -420,7 +420,7 @@ def test_a_code_block_is_not_left_through_characters_that_are_taken_out_of_it() 
 @pytest.mark.acceptance("D14")
 async def test_bodies_of_one_token_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand connections of 32 MB each would be the end of the whole service."""
-    monkeypatch.setattr("bot.web.gateway.body.MOST_OF_ONE", 1000)
+    monkeypatch.setattr("bot.web.gateway.clients.MOST_OF_ONE", 1000)
     async with rigged(tmp_path) as rig:
         token, _ = await rig.token()
         head = f"POST {MESSAGES} HTTP/1.1\r\nHost: x\r\nx-api-key: {token}\r\nContent-Length: 5000\r\n\r\n"
