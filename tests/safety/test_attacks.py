@@ -191,7 +191,7 @@ async def test_last_words_that_are_a_flood_of_signs_stop_nobody_else(world: Worl
 async def test_an_agent_that_fills_the_hosts_disk_is_ended_and_its_work_saved(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("beside.SPARE_BYTES", 1 << 60), ("beside.SPARE_SHARE", 1.0), ("beside.SMALL_BYTES", 20 << 20)):
+    for name, value in (("moves.SPARE_BYTES", 1 << 60), ("moves.SPARE_SHARE", 1.0), ("moves.SMALL_BYTES", 20 << 20)):
         monkeypatch.setattr(f"bot.sessions.{name}", value)
     monkeypatch.setattr("sandbox.local.environment.DISK_AGE_SECONDS", 0.0)
     fill = "echo half > half.txt; head -c 30000000 /dev/zero > /tmp/zeros"
@@ -228,7 +228,7 @@ async def test_an_agent_that_uses_up_the_files_of_the_disk_is_ended_and_cannot_h
         world.say("/claude fix this")
         if hidden:
             await world.model.reached("made", 30)
-            monkeypatch.setattr("sandbox.files.measured_disk", lambda _: DiskUsage(0, 0, whole=False))
+            monkeypatch.setattr("sandbox.local.environment.measured_disk", lambda _: DiskUsage(0, 0, whole=False))
         assert await world.outcome(timeout=30, early=True) == "killed"
     assert "filling up" in world.replies()[0].body
 
