@@ -90,7 +90,9 @@ async def test_a_bot_that_stays_away_finds_the_agent_frozen_and_the_turn_goes_on
         await stay_away(e2b)
         world.model.default(Script([MORE, Wait("anew"), Say("Went on."), Say("unreachable")]))
         async with world.bot():
-            await world.model.until(lambda model: "was started again just now" in str(model.requests[-1].messages), timeout=60)
+            await world.model.until(
+                lambda model: "was started again just now" in str(model.requests[-1].messages), timeout=60
+            )
             world.model.release("anew")
             assert await world.outcome() == "pull_request", world.replies()[0].body
         assert not e2b.live, "where an agent was lost, no other is sent"
