@@ -14,7 +14,7 @@ from bot.cli import console, service
 from bot.cli.asked import AsJson, Config, database, files_of, read_store
 from bot.cli.shape import CommandGroup
 from bot.funds import BudgetTerms
-from bot.kinds.parts import OnFork
+from bot.kinds.shape import OnFork
 from bot.models import SessionId
 from bot.words import on_money
 

@@ -14,7 +14,7 @@ from bot.events.threads import Remark, ReviewWanted
 from bot.funds import BudgetTerms, Funds, FundsState, Raise
 from bot.handlers.desk import Desk, Handled, acted, ignored, refused
 from bot.kinds import TRAITS
-from bot.kinds.parts import Places
+from bot.kinds.shape import Places
 from bot.models import SessionId, Spot, Step, Thread, TurnState
 from bot.sessions.money import spending_limits
 from bot.store import conversation, environments, sessions, spend

@@ -1,7 +1,7 @@
 """The kinds of turns, by name. A new one is a module here and a line below (.github/CONTRIBUTING.md)."""
 
 from bot.kinds import adopt, ask, fix_ci, plan, release, resolve, review, run, undo
-from bot.kinds.traits import Traits
+from bot.kinds.shape import Traits
 
 __all__ = ["TRAITS", "Traits"]
 

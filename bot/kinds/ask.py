@@ -1,6 +1,6 @@
 """A question: the agent reads and answers."""
 
-from bot.kinds.traits import Does, Traits
+from bot.kinds.shape import Does, Traits
 from bot.models import Outcome
 
 TRAITS = Traits(

@@ -1,6 +1,6 @@
 """Failing checks of a pull request: the agent looks for the cause and fixes it."""
 
-from bot.kinds.traits import Does, Traits
+from bot.kinds.shape import Does, Traits
 
 TRAITS = Traits(
     name="fix_ci",

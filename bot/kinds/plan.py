@@ -1,6 +1,6 @@
 """A plan: the agent reads and proposes, and a person's yes begins the work."""
 
-from bot.kinds.traits import Does, Traits
+from bot.kinds.shape import Does, Traits
 
 TRAITS = Traits(
     name="plan",

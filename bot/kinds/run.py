@@ -1,6 +1,6 @@
 """Plain work: the agent carries out a request, and its changes become a pull request."""
 
-from bot.kinds.traits import Does, Traits
+from bot.kinds.shape import Does, Traits
 
 TRAITS = Traits(
     name="run",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bot.kinds.parts import TurnPart
-from bot.kinds.traits import Does, Traits
+from bot.kinds.shape import Does, Traits, TurnPart
 
 TRAITS = Traits(name="undo", does=Does.PUSHES, repeatable=False, checks_followed=False)
 

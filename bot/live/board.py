@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from bot.errors import BotError, GitHubRefused, NotFound, TransientError
-from bot.kinds.parts import Places
+from bot.kinds.shape import Places
 from bot.live import render
 from bot.live.edit_quota import Due, DueList, EditQuotas, Weight
 from bot.live.page import Page, Rendered

@@ -11,7 +11,7 @@ from typing import Any
 
 from bot import funds, repo_config
 from bot.funds import BudgetTerms, Funds, FundsState
-from bot.kinds.parts import OnFork
+from bot.kinds.shape import OnFork
 from bot.live import questions, render, sections
 from bot.live.questions import TickBox
 from bot.live.state import Folds, LiveState

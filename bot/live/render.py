@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.kinds.parts import BroughtHome, OnFork
 from bot.kinds.review import HandedOver
+from bot.kinds.shape import BroughtHome, OnFork
 from bot.live import questions, sections
 from bot.live.sections import clip, clock, duration, line, ordinal, roughly, tokens
 from bot.models import Outcome, Step, TokenUsage, TurnState

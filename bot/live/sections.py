@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from bot import repo_config
 from bot.agent import prompt
 from bot.kinds import TRAITS
-from bot.kinds.parts import AgentReading
 from bot.kinds.resolve import Merge
+from bot.kinds.shape import AgentReading
 from bot.models import Outcome, Step, TokenUsage, TurnState
 from bot.outbound import neutralise, prose
 from bot.proposal import verification

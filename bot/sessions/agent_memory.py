@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from bot.agent import prompt
-from bot.kinds.parts import AgentReading
+from bot.kinds.shape import AgentReading
 from bot.live.state import LiveState
 from bot.models import Step
 from bot.sessions.moves import Move, To

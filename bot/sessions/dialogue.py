@@ -15,7 +15,7 @@ from bot.agent import material, prompt
 from bot.agent.material import DiscussionAnswer
 from bot.errors import GitHubRefused
 from bot.github import reviews
-from bot.kinds.parts import OnFork, Places
+from bot.kinds.shape import OnFork, Places
 from bot.live import questions as live_questions
 from bot.models import PUSHED, Outcome, Spot, Thread
 from bot.outbound import neutralise

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from bot import funds
 from bot.errors import BotError
-from bot.kinds.parts import TurnPart
+from bot.kinds.shape import TurnPart
 from bot.live.state import REFUSED_STATUSES, LiveState
 from bot.models import Outcome, Step, TurnKey
 from bot.sessions.services import Services

@@ -15,8 +15,8 @@ from bot.git.errors import RefMissing, RepositoryEmpty, RepositoryUnsupported
 from bot.git.run import RemoteAccess
 from bot.github.client import GitHubApp, InstallationClient
 from bot.github.types import Pull, TokenPurpose
-from bot.kinds.parts import OnFork
 from bot.kinds.resolve import Merge
+from bot.kinds.shape import OnFork
 from bot.models import PUSHED, Fork, Repo, Thread
 from bot.repo_config import RepoConfig
 from bot.sessions.services import Services

@@ -12,8 +12,8 @@ import msgspec
 
 from bot.commands.options import NO_OPTIONS, Options
 from bot.funds import Raise
-from bot.kinds import TRAITS, Traits, parts
-from bot.kinds.parts import P, TurnPart
+from bot.kinds import TRAITS, Traits, shape
+from bot.kinds.shape import P, TurnPart
 from bot.models import (
     ON_PUSH,
     DeliveryId,
@@ -198,10 +198,10 @@ class Turn(Queued):
 
     def part(self, of: type[P]) -> P:
         """Return the part of this type; an empty one if the turn has none."""
-        return parts.part(self.payload, of)
+        return shape.part(self.payload, of)
 
     def having(self, *more: TurnPart, **columns: Any) -> Turn:
-        return replace(self, payload=parts.with_parts(self.payload, more), **columns)
+        return replace(self, payload=shape.with_parts(self.payload, more), **columns)
 
     @property
     def key(self) -> TurnKey:

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from bot.kinds import parts
-from bot.kinds.parts import OnFork
+from bot.kinds import shape
+from bot.kinds.shape import OnFork
 from bot.models import InstallationId, Repo, RepoId, SessionId, Thread, TurnKey
 from bot.store.base import Store
 from bot.store.records import Record, stored
@@ -43,7 +43,7 @@ class RemovedTurn(Record):
 
     @property
     def patch(self) -> str | None:
-        return parts.part(self.payload, OnFork).patch
+        return shape.part(self.payload, OnFork).patch
 
     @property
     def is_old(self) -> bool:
@@ -155,7 +155,7 @@ async def purged(store: Store, repo: RepoId) -> None:
         for forgotten in _FORGOTTEN:
             run(db, forgotten, repo_id=repo, removed_at=removed["removed_at"] if removed else at)
         for turn in many(db, _HELD, repo_id=repo):
-            payload = stored(parts.without_words(msgspec.json.decode(turn["payload"])))
+            payload = stored(shape.without_words(msgspec.json.decode(turn["payload"])))
             run(db, _PAYLOAD, session=turn["session_id"], n=turn["n"], payload=payload)
         run(db, sql, repo_id=repo, at=at)
 

@@ -12,7 +12,7 @@ import msgspec
 
 from bot.commands.options import NO_OPTIONS
 from bot.errors import StoreError
-from bot.kinds.parts import Places, TurnPart, with_parts
+from bot.kinds.shape import Places, TurnPart, with_parts
 from bot.models import Outcome, SessionId, Step, Thread, TurnKey, TurnState
 from bot.store import ci, conversation, deliveries, posts, repos, spend
 from bot.store.base import Store

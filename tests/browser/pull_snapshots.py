@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from bot.agent.findings import ReviewFinding, ReviewReport, ReviewVerdict, dump
-from bot.kinds.parts import OnFork
 from bot.kinds.review import HandedOver
+from bot.kinds.shape import OnFork
 from bot.live import check_runs, questions
 from bot.live.page import TurnView
 from bot.models import Fork, Outcome, SessionId, Step, TurnState

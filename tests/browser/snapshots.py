@@ -11,7 +11,7 @@ from pathlib import Path
 from playwright.async_api import Browser, async_playwright
 
 from bot.git.inspection import Change
-from bot.kinds.parts import AgentReading, BroughtHome
+from bot.kinds.shape import AgentReading, BroughtHome
 from bot.live import questions as boxes
 from bot.live import questions as live_questions
 from bot.live import render

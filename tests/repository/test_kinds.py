@@ -98,7 +98,7 @@ def test_what_asks_the_traits_is_none(code: str) -> None:
 
 
 def test_each_kind_is_a_module_of_its_name_with_one_way_through_the_steps() -> None:
-    modules = {file.stem for file in (ROOT / "bot/kinds").glob("*.py")} - {"__init__", "parts", "traits"}
+    modules = {file.stem for file in (ROOT / "bot/kinds").glob("*.py")} - {"__init__", "shape"}
     assert modules == set(TRAITS) == set(KINDS)
     acting = {file.stem for file in (ROOT / "bot/sessions/kinds").glob("*.py")} - {"__init__", "base"}
     assert acting <= modules

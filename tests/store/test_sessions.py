@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from bot.errors import StoreError
-from bot.kinds.parts import AgentReading
+from bot.kinds.shape import AgentReading
 from bot.models import DeliveryId, InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnKey, TurnState
 from bot.store import conversation, deliveries, lists, posts, repos, sessions
 from bot.store.base import Address, Store

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bot.cli import screens, summary
 from bot.funds import Funds
-from bot.kinds.parts import AgentReading, BroughtHome, TurnPart
+from bot.kinds.shape import AgentReading, BroughtHome, TurnPart
 from bot.live import questions, render, sections
 from bot.live.page import QueuePlace, TurnView
 from bot.live.state import LiveState

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bot.kinds.parts import AgentReading, OnFork, Places, part, with_parts, without_words
 from bot.kinds.resolve import Merge
 from bot.kinds.review import HandedOver
+from bot.kinds.shape import AgentReading, OnFork, Places, part, with_parts, without_words
 from bot.kinds.undo import TakenBack
 from bot.models import Fork, Spot
 from tests.unit.turns import TURN

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.kinds.parts import AgentReading
+from bot.kinds.shape import AgentReading
 from bot.outbound import neutralise
 from bot.proposal import verification
 from bot.proposal.verification import CheckedCommand, CheckPlace

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from bot import repo_config
 from bot.errors import EnvironmentUnavailable
-from bot.kinds.parts import BroughtHome, OnFork
+from bot.kinds.shape import BroughtHome, OnFork
 from bot.models import PUSHED, Outcome, Step
 from bot.repo_config.values import covered, may_be_opened
 from bot.sessions.environments import meter

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from bot import repo_config
 from bot.kinds import TRAITS, Traits
-from bot.kinds.parts import TurnPart
+from bot.kinds.shape import TurnPart
 from bot.live.state import LiveState
 from bot.repo_config import RepoConfig
 from bot.sessions.moves import End, Move, To

@@ -12,7 +12,7 @@ from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused, RefMissing
 from bot.github.types import TokenPurpose
 from bot.kinds import adopt
-from bot.kinds.parts import OnFork
+from bot.kinds.shape import OnFork
 from bot.models import Outcome, Step, TurnKey
 from bot.outbound import TextKind
 from bot.sessions import starting_point

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.kinds import plan
-from bot.kinds.parts import TurnPart
+from bot.kinds.shape import TurnPart
 from bot.live.state import LiveState
 from bot.models import Outcome
 from bot.outbound import neutralise

@@ -9,8 +9,8 @@ import msgspec
 from bot import repo_config
 from bot.git.errors import RefMissing
 from bot.kinds import release
-from bot.kinds.parts import Places
 from bot.kinds.resolve import Merge
+from bot.kinds.shape import Places
 from bot.kinds.undo import TakenBack
 from bot.models import Outcome, Step, TurnKey
 from bot.sessions import dialogue, starting_point

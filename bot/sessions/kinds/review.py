@@ -14,7 +14,7 @@ from bot.errors import GitHubRefused, NotFound
 from bot.github import reviews
 from bot.github.types import LineComment, Pull, ReviewDraft
 from bot.kinds import review
-from bot.kinds.parts import AgentReading, TurnPart
+from bot.kinds.shape import AgentReading, TurnPart
 from bot.live.state import LiveState
 from bot.models import Outcome, Step, Thread
 from bot.outbound import TextKind, neutralise

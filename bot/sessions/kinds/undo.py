@@ -10,7 +10,7 @@ from bot.git.errors import GitRefusal, PushRaced, PushRefused, RefMissing
 from bot.git.quarantine import Quarantine
 from bot.github.types import TokenPurpose
 from bot.kinds import undo
-from bot.kinds.parts import OnFork
+from bot.kinds.shape import OnFork
 from bot.models import PUSHED, WHOLE_SECOND, Outcome, Step, TurnKey
 from bot.outbound import TextKind
 from bot.proposal import descriptions

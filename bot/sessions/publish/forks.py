@@ -16,7 +16,7 @@ from bot.authorisation import ServedBy
 from bot.errors import GitHubRefused
 from bot.git.errors import PushRaced, PushRefused
 from bot.github.types import LineComment, Pull, ReviewDraft, TokenPurpose
-from bot.kinds.parts import OnFork
+from bot.kinds.shape import OnFork
 from bot.models import Outcome, Repo, Thread
 from bot.outbound import TextKind, neutralise
 from bot.sessions import moves

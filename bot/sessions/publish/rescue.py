@@ -10,7 +10,7 @@ from bot.errors import BotError, GitHubRefused
 from bot.git.errors import BundleRefused, PushRaced, PushRefused
 from bot.git.quarantine import Quarantine
 from bot.github.types import TokenPurpose
-from bot.kinds.parts import OnFork
+from bot.kinds.shape import OnFork
 from bot.models import Outcome, SessionId
 from bot.sessions import agent_memory
 from bot.sessions.moves import End, Move

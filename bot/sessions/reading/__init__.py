@@ -29,7 +29,7 @@ from bot.git.cache import Comparison
 from bot.github import reviews
 from bot.github.client import InstallationClient
 from bot.github.types import Comment, Issue
-from bot.kinds.parts import AgentReading, OnFork, Places
+from bot.kinds.shape import AgentReading, OnFork, Places
 from bot.models import Repo, Spot, Thread
 from bot.repo_config import RepoConfig
 from bot.sessions.reading import briefing

@@ -14,7 +14,7 @@ from bot.agent.material import Diff, Picture, Rulebook
 from bot.errors import BotError, GitHubRefused
 from bot.git.cache import Comparison
 from bot.github.downloads import Attachments, images
-from bot.kinds.parts import AgentReading
+from bot.kinds.shape import AgentReading
 from bot.models import Outcome, RepoId
 from bot.proposal import verification
 from bot.proposal.verification import CheckedCommand

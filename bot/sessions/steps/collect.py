@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bot.git import names
 from bot.git.errors import BundleRefused
-from bot.kinds.parts import BroughtHome
 from bot.kinds.resolve import Merge
+from bot.kinds.shape import BroughtHome
 from bot.models import Outcome, Step
 from bot.sessions import agent_memory, environments, kinds
 from bot.sessions.kinds import NO_WORK

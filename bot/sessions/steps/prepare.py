@@ -7,7 +7,7 @@ import msgspec
 from bot import repo_config
 from bot.errors import UserError
 from bot.github.types import Pull
-from bot.kinds.parts import OnFork, Places
+from bot.kinds.shape import OnFork, Places
 from bot.models import Outcome, Step
 from bot.repo_config import RepoConfig
 from bot.sessions import kinds, reading, starting_point

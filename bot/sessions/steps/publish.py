@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bot.kinds.parts import OnFork
+from bot.kinds.shape import OnFork
 from bot.models import Outcome
 from bot.sessions import kinds, moves
 from bot.sessions.moves import End, Move

@@ -6,8 +6,8 @@ import logging
 
 from bot import repo_config
 from bot.git.quarantine import Quarantine
-from bot.kinds.parts import OnFork
 from bot.kinds.resolve import Merge
+from bot.kinds.shape import OnFork
 from bot.models import Step
 from bot.proposal import verification
 from bot.proposal.verification import CheckedCommand, CheckPlace

@@ -6,7 +6,7 @@ import asyncio
 
 from bot.agent import prompt
 from bot.errors import TransientError
-from bot.kinds.parts import AgentReading
+from bot.kinds.shape import AgentReading
 from bot.models import Outcome, Step
 from bot.sessions import agent_memory, dialogue, environments, kinds, moves, setbacks
 from bot.sessions.environments import meter

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from bot.errors import Hidden, StoreError
 from bot.handlers import buttons
 from bot.handlers.desk import Desk
-from bot.kinds.parts import OnFork
+from bot.kinds.shape import OnFork
 from bot.models import Person, SessionId
 from bot.sessions import declared_checks
 from bot.sessions.publish import rescue

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from bot.kinds.parts import OnFork
+from bot.kinds.shape import OnFork
 from bot.live.sections import duration
 from bot.models import Outcome, Step, TurnState
 from bot.proposal import verification
