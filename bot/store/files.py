@@ -20,9 +20,8 @@ from bot.errors import StoreError
 from bot.settings import Address
 from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import Database, run
+from bot.store.rows import CHUNK_BYTES, Database, run
 
-CHUNK_BYTES = 1 << 20
 PATTERNS = ("transcripts/*.jsonl", "kept/*", "checks/*.log", "turns/*/checkpoint.bundle")
 """Where files of this kind are in the data directory."""
 _ABANDONED_SECONDS = 86_400.0

@@ -24,6 +24,8 @@ class Database(Protocol):
     def execute(self, sql: str, parameters: dict[str, Any] | None = None, /) -> Cursor: ...
 
 
+CHUNK_BYTES = 1 << 20
+"""How much of a file one row holds."""
 Row: TypeAlias = Mapping[str, Any]
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bot.errors import StoreError
-from bot.store import files as module
 from bot.store.base import Store
 from bot.store.files import KeptFiles
+from bot.store.rows import CHUNK_BYTES
 from tests.world.postgres import PostgresServer
 
 NAME = "transcripts/one.jsonl"
@@ -46,7 +46,7 @@ async def chunks(store: Store) -> int:
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("size", [0, 1, module.CHUNK_BYTES, 3 * module.CHUNK_BYTES + 1])
+@pytest.mark.parametrize("size", [0, 1, CHUNK_BYTES, 3 * CHUNK_BYTES + 1])
 async def test_a_file_arrives_at_another_machine(machines: Machines, size: int) -> None:
     data = bytes(at % 251 for at in range(min(size, 1000))) * (size // 1000 + 1)
     put(machines.here, data[:size])
@@ -109,6 +109,16 @@ async def test_what_is_forgotten_is_gone_everywhere(machines: Machines) -> None:
     assert await machines.there.fetch("transcripts/two.jsonl") is None
     assert await machines.there.fetch("kept/three.bundle") is not None
     assert await chunks(machines.store) == 1
+
+
+@pytest.mark.postgres
+async def test_a_check_names_a_file_that_lost_a_part(machines: Machines) -> None:
+    for name, size in (("kept/empty.bundle", 0), ("kept/large.bundle", CHUNK_BYTES + 1)):
+        put(machines.here, bytes(size), name)
+        await machines.here.save(name)
+    assert await machines.store.backend.check() == []
+    await machines.store.run("DELETE FROM file_chunks WHERE n = 1")
+    assert await machines.store.backend.check() == ["the stored file kept/large.bundle is incomplete"]
 
 
 @pytest.mark.postgres

@@ -17,10 +17,15 @@ from bot.settings import Secret
 from bot.store.data_directory import Occupied
 from bot.store.postgres import faults, schema
 from bot.store.postgres.connections import SERVICE, WRITERS, PooledReaders, PostgresWriting, Statements, connect
-from bot.store.rows import Database
+from bot.store.rows import CHUNK_BYTES, Database, many
 from bot.store.writer import Writer
 
 T = TypeVar("T")
+_INCOMPLETE = """
+SELECT 'the stored file ' || name || ' is incomplete' AS problem FROM files
+WHERE (SELECT COUNT(*) FROM file_chunks WHERE file_chunks.version = files.version) <> CEIL(size * 1.0 / :chunk)
+ORDER BY name
+"""
 UNREACHABLE = (
     "FORGEHAND_DATABASE_URL: PostgreSQL cannot be reached, or refuses this user or database. Check that it runs; psql "
     "with the same URL says more."
@@ -59,7 +64,8 @@ class PostgresBackend:
         await asyncio.to_thread(relocation.copy, Secret(self._url), target)
 
     async def check(self) -> list[str]:
-        return []
+        """Look for files with missing chunks; PostgreSQL itself watches over keys and references."""
+        return await self._readers.read(lambda db: [row["problem"] for row in many(db, _INCOMPLETE, chunk=CHUNK_BYTES)])
 
     @contextmanager
     def claim(self) -> Iterator[None]:
