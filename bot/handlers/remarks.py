@@ -62,7 +62,7 @@ async def _by_trigger(remark: Remark, desk: Desk) -> Handled:
         return await desk.without_command(remark)
     if isinstance(remark, ReviewWanted):
         await answers.pushed(remark, desk)
-        if remark.is_push and (why_not := _not_after_push(await _reviews(remark, desk))):
+        if remark.is_push and (why_not := await _not_after_push(remark, await _reviews(remark, desk), desk)):
             return ignored(why_not)
     config, problem = await desk.config_of(remark.thread)
     if config is None:
@@ -125,15 +125,20 @@ async def _reviews(event: Remark, desk: Desk) -> list[Turn]:
     return [one for one in found if one.traits.judges and one.number == event.thread.number]
 
 
-def _not_after_push(reviews: list[Turn]) -> str | None:
-    """Say why a push starts no review; one waiting review is enough, because it reads the commits of its time."""
+async def _not_after_push(event: ReviewWanted, reviews: list[Turn], desk: Desk) -> str | None:
+    """Say why a push starts no review; one waiting review is enough, because it reads the commits of its time.
+
+    Webhooks of many pushes arrive late and in any order: what counts is where the branch is now."""
     if not reviews:
         return "nobody asked for a review of this pull request"
     last = reviews[-1]
-    if last.state is TurnState.QUEUED:
+    if last.state is TurnState.QUEUED or (last.state is TurnState.RUNNING and last.base_sha is None):
         return "the review that is already waiting will read these commits too"
     if last.outcome is Outcome.STOPPED and last.stop_requested:
         return "its last review was stopped"
+    reads = last.state is TurnState.RUNNING or last.outcome is Outcome.REVIEWED
+    if reads and (await _pull(event, desk)).head_sha == last.base_sha:
+        return "its last review reads the newest commit already"
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -23,7 +24,7 @@ async def why(world: World, on: Issue | Pull, words: str) -> None:
     before = len(answers())
     world.say("/claude why", on=on)
     await world.github.changed(lambda: len(answers()) > before, 20)
-    assert words in answers()[-1]
+    assert words in answers()[-1], answers()[-1]
 
 
 @pytest.mark.parametrize("how", ["team", "user", "label", "opened", "ready"])
@@ -161,6 +162,9 @@ async def test_fifteen_pushes_after_a_finished_review_are_one_further_review(wor
         assert await world.outcome(2, on=pull) == "stopped", world.replies(pull)[1].body
         assert await world.outcome(3, on=pull) == "reviewed", world.replies(pull)[-1].body
         await world.github.idle()
+        seventh = [one for one in world.app.deliveries if one.action == "synchronize"][7]
+        await world.deliver(world.github.webhook(world.app, "pull_request", json.loads(seventh.body)))
+        await why(world, pull, "Its last review reads the newest commit already")
     first, second = ours(world, pull)
     assert first.commit_id != second.commit_id == pull.head_sha
     assert len(world.states(pull)) == 3, "two turns for fifteen pushes"
