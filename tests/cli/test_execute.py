@@ -387,7 +387,7 @@ async def test_without_isolation_it_runs_only_when_told_to(desk: Desk) -> None:
             "ANTHROPIC_API_KEY is not set (nor CLAUDE_CODE_OAUTH_TOKEN). Make",
         ),
         (["--path", ".", "--budget", "much"], {}, "`--budget` takes an amount"),
-        (["--path", ".", "--model", "gpt-9"], {}, "does not know the price of the model `gpt-9`"),
+        (["--path", ".", "--model", "gpt-9"], {}, "Forgehand does not know the price of the model `gpt-9`"),
     ],
 )
 async def test_an_error_is_one_sentence(

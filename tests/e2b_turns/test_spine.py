@@ -268,7 +268,7 @@ async def test_a_sandbox_that_vanishes_ends_the_turn_with_a_sentence(tmp_path: P
             await e2b.kill(e2b.live[0].id)
             assert await world.outcome() == "killed", world.replies()[0].body
             world.model.release("go")
-        assert "environment" in world.replies()[0].body
+        assert "sandbox" in world.replies()[0].body
         assert not world.pulls()
 
 

@@ -71,9 +71,9 @@ async def test_a_secret_is_read_where_it_was_put_and_nowhere_else(store: Store) 
     [
         ("ANTHROPIC_KEY", MODEL_KEY, "no secret of that name"),
         (API_KEY, "  \n", "Nothing was given"),
-        (API_KEY, "sk ant", "blanks"),
+        (API_KEY, "sk ant", "spaces"),
         (API_KEY, "ключ-ключ", "odd characters"),
-        (API_KEY, "k" * 5000, "too much"),
+        (API_KEY, "k" * 5000, "too long"),
         (API_KEY, OAUTH, "looks like the value of CLAUDE_CODE_OAUTH_TOKEN"),
         (OAUTH_TOKEN, MODEL_KEY, "looks like the value of ANTHROPIC_API_KEY"),
     ],
