@@ -9,38 +9,29 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount
 
 from bot import events, logs, vault
-from bot.engine.durable import DurableEngine
-from bot.errors import BotError, SettingsError
+from bot.errors import SettingsError
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
-from bot.handlers import changes
-from bot.handlers.ci_rounds import CheckWatches
-from bot.handlers.cli_requests import CliRequests
-from bot.handlers.desk import Desk
-from bot.handlers.intake import Intake
 from bot.keyring import KeyRing
 from bot.live.board import LiveBoard
-from bot.live.check_runs import CheckBoard
 from bot.live.edit_quota import EditQuotas
 from bot.live.page import Page, PageSettings
 from bot.live.state import Folds
 from bot.loops import background
-from bot.models import TurnKey
+from bot.notices import Notices, Topic
 from bot.outbound import Outbound, Redactor
-from bot.sessions.admission import Admission, QueuePlaces
-from bot.sessions.environments import meter
+from bot.service import Colleagues, ServiceLoops
+from bot.sessions.admission import QueuePlaces
 from bot.sessions.environments.meter import MachineWitness
-from bot.sessions.environments.warm_start import Warming
-from bot.sessions.flow import Flow
 from bot.sessions.money.budget import Prices
 from bot.sessions.money.spending_limits import Ceilings
-from bot.sessions.retention import Retention
 from bot.sessions.rights import SessionEgress
 from bot.sessions.services import Services, TurnSignals
 from bot.settings import Address, Settings
@@ -51,10 +42,9 @@ from bot.store.environments import EnvironmentMarks
 from bot.store.files import KeptFiles
 from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
-from bot.web.delivery_log import DeliveryLog, LogReading
 from bot.web.gateway import Credentials, Dialect, Gateway
 from bot.web.gateway.clients import closed
-from bot.web.health import Health, Parts
+from bot.web.health import Health
 from bot.web.overload import Sturdy
 from bot.web.pages.site import Site
 from bot.web.schema import schema_routes
@@ -85,6 +75,8 @@ class Running:
     url: str
     isolation: str
     """The kind of environments, in words for the operator."""
+    replica: str | None
+    """Its name among the replicas, if there can be any."""
 
 
 @asynccontextmanager
@@ -95,10 +87,12 @@ async def running(
     redactor = Redactor(secret.reveal() for secret in settings.secrets())
     logs.configure(redactor.redact)
     async with AsyncExitStack() as stack:
-        stack.enter_context(DataDirLock(settings.data_dir))
-        database, ring = settings.database, KeyRing(settings.secret_keys)
-        await asyncio.to_thread(vault.verify, database, ring)
-        store = await _opened(stack, open_store, database)
+        lock, ring = stack.enter_context(DataDirLock(settings.data_dir)), KeyRing(settings.secret_keys)
+        await asyncio.to_thread(vault.verify, settings.database, ring)
+        store = await open_store(settings.database)
+        stack.push_async_callback(store.close)
+        notices = Notices()
+        found = await Colleagues.joined(stack, store, notices, lock.home, settings.replica_seconds)
         began, health = store.now(), Health(store, settings.metrics_token, is_reached=settings.is_reached)
         logs.configure(redactor.redact, on_record=health.metrics.count)
         await stack.enter_async_context(background(health.metrics.lateness.run()))
@@ -108,25 +102,17 @@ async def running(
         gateway = _gateway(store, credentials, settings, clock)
         stack.push_async_callback(gateway.close)
         health.metrics.refused, health.metrics.left_out = gateway.refusals, gateway.left_out
-        wakes = asyncio.Event()
         doors = [*health.routes(), _gateway_door(settings.e2b, gateway), *schema_routes(), *site.routes()]
-        server = await stack.enter_async_context(_edge(settings, store, doors, wakes.set, health.metrics.webhook))
-        choice = await _chosen(settings, store, await _reachable(stack, settings.e2b, gateway))
-        stack.push_async_callback(choice.provider.close)
-        if settings.e2b is None:
-            await _open_sockets(stack, settings, gateway, choice)
-        services = await _assemble(stack, settings, store, redactor, choice, clock)
-        desk, parts = await _work(stack, services, wakes, site.doubt, began)
-        health.ready(parts, choice.provider)
-        await stack.enter_async_context(site.opened(desk, kept, services.agent))
-        yield Running(server.url, choice.words)
-
-
-async def _opened(stack: AsyncExitStack, open_store: OpenStore, database: Address) -> Store:
-    store = await open_store(database)
-    stack.push_async_callback(store.close)
-    await stack.enter_async_context(store.claimed())
-    return store
+        on_stored, on_answered = partial(notices.tell, Topic.DELIVERY), health.metrics.webhook
+        server = await stack.enter_async_context(_edge(settings, store, doors, on_stored, on_answered))
+        choice = await _chosen(stack, settings, store, gateway)
+        services = await _assemble(stack, _Given(settings, store, redactor, notices, found), choice, clock)
+        notices.on(Topic.ACCESS, site.doubt)
+        work = ServiceLoops(services, notices, found.replicas, began)
+        await work.begin(stack)
+        health.ready(work.parts(), choice.provider)
+        await stack.enter_async_context(site.opened(work.desk, kept, services.agent))
+        yield Running(server.url, choice.words, store.replica)
 
 
 def spare_the_collector() -> None:
@@ -185,12 +171,17 @@ async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Ga
     return replace(e2b, gateway_address=listener.getsockname()[:2])
 
 
-async def _chosen(settings: Settings, store: Store, e2b: E2BSettings | None) -> EnvironmentChoice:
+async def _chosen(stack: AsyncExitStack, settings: Settings, store: Store, gateway: Gateway) -> EnvironmentChoice:
+    e2b = await _reachable(stack, settings.e2b, gateway)
     rooms, witness = settings.data_dir / "environments", MachineWitness(store)
     marks = EnvironmentMarks(store)
     choice = await choose(rooms, e2b=e2b, witness=witness, marks=marks, newest_in=settings.newest_agent)
     if choice.not_newest:
         log.warning("Claude Code could not be updated", extra={"error": choice.not_newest})
+    stack.push_async_callback(choice.provider.close)
+    if e2b is None:
+        await _open_sockets(stack, settings, gateway, choice)
+    stack.callback(gateway.closing)
     return choice
 
 
@@ -204,23 +195,36 @@ async def _open_sockets(stack: AsyncExitStack, settings: Settings, gateway: Gate
     stack.push_async_callback(egress.close)
 
 
-async def _assemble(
-    stack: AsyncExitStack, settings: Settings, store: Store, redactor: Redactor, choice: EnvironmentChoice, clock: Clock
-) -> Services:
-    github = GitHubApp(settings.github, on_secret=redactor.register, on_retired=redactor.forget)
+@dataclass(frozen=True)
+class _Given:
+    settings: Settings
+    store: Store
+    redactor: Redactor
+    notices: Notices
+    found: Colleagues
+
+
+async def _assemble(stack: AsyncExitStack, given: _Given, choice: EnvironmentChoice, clock: Clock) -> Services:
+    settings, store, redactor, notices = given.settings, given.store, given.redactor, given.notices
+    github = GitHubApp(
+        settings.github, on_secret=redactor.register, on_retired=redactor.forget, may_act=given.found.may_act
+    )
     stack.push_async_callback(github.close)
     quotas = EditQuotas(store, clock)
-    outbound = Outbound(github, redactor, on_made=quotas.note)
+    notices.on(Topic.MADE, quotas.note)
+    outbound = Outbound(github, redactor, on_made=partial(notices.tell, Topic.MADE))
     folds = Folds(store, Claude())
     shown = PageSettings(settings.command, settings.limits, settings.public_url or "")
     places = QueuePlaces(store, settings.limits, clock)
     page = Page(store, folds, shown, find_place=places.of, clock=clock)
-    board = LiveBoard(store, outbound, folds, page, quotas, clock)
+    board = LiveBoard(store, outbound, page, quotas, notices, clock)
     stack.push_async_callback(board.stop)
     session_egress = SessionEgress(choice.ways, settings.egress, choice.admits)
     stack.push_async_callback(session_egress.close_all)
     cache = RepositoryCache(settings.data_dir / "repositories")
     await cache.sweep()
+    is_local, has_others = settings.e2b is None, given.found.replicas is not None
+    files = await stack.enter_async_context(KeptFiles.opened(store, settings.data_dir, settings.bucket))
     return Services(
         settings=settings,
         store=store,
@@ -232,63 +236,10 @@ async def _assemble(
         snapshots=choice.snapshots,
         agent=Claude(),
         board=board,
-        files=KeptFiles.of(store, settings.data_dir, settings.database),
+        files=files,
         signals=TurnSignals(),
         clock=clock,
         egress=session_egress,
-        disks=() if settings.e2b is not None else (choice.sockets,),
+        disks=(choice.sockets,) if is_local else (),
+        here=given.found.home if is_local and has_others else None,
     )
-
-
-async def _work(
-    stack: AsyncExitStack, services: Services, wakes: asyncio.Event, doubt: Callable[[int | None], None], began: float
-) -> tuple[Desk, Parts]:
-    """Start the loops. They end in reverse: nothing new may start while running turns are drained."""
-    flow = Flow(services)
-    admission: Admission | None = None
-
-    async def advance(key: TurnKey) -> None:
-        await flow.advance(key)
-        assert admission is not None
-        admission.loop.wake()
-
-    engine = DurableEngine(services.settings.data_dir / "engine.db", advance)
-    limits, sweeps = services.settings.limits, meter.sweeps(services)
-    admission = Admission(services.store, engine, services.board, limits)
-    await engine.start()
-    stack.push_async_callback(engine.drain)
-    desk = Desk(
-        settings=services.settings,
-        store=services.store,
-        github=services.github,
-        outbound=services.outbound,
-        board=services.board,
-        cache=services.cache,
-        files=services.files,
-        admit=admission.loop.wake,
-        poke=services.signals.poke,
-        sweep=sweeps.wake,
-        doubt=doubt,
-        clock=services.clock,
-    )
-    await services.board.say_unsaid()
-    await stack.enter_async_context(background(_warm_up(desk)))
-    reading = LogReading(services.settings.github.app_id, wakes.set, services.settings.poll_seconds, since=began)
-    delivery_log = DeliveryLog(services.github, services.store, reading)
-    loops = [admission.loop, sweeps, delivery_log.loop, Intake(desk, wakes).loop, CliRequests(desk).loop]
-    loops += [CheckWatches(desk).loop, Retention(services).loop, CheckBoard(services.store, services.outbound).loop]
-    if services.snapshots is not None:
-        loops.append(Warming(services, services.snapshots).loop)
-    for loop in loops:
-        await stack.enter_async_context(background(loop.run()))
-    settings, named = services.settings, {loop.name: loop for loop in loops}
-    return desk, Parts(services.store, settings.data_dir, services.github, named, settings.poll_seconds)
-
-
-async def _warm_up(desk: Desk) -> None:
-    """Ask GitHub who we are, so that the first comment need not wait for imports and a request."""
-    try:
-        await desk.github.identity()
-        await changes.look(desk)
-    except BotError as error:
-        log.warning("GitHub could not be asked who we are; it will be asked again", extra={"error": str(error)})

@@ -17,15 +17,20 @@ log = logging.getLogger(__name__)
 
 LoopName = Literal[
     "admission",
+    "beats",
     "check_runs",
     "ci_rounds",
+    "claims",
     "delivery_log",
     "cli_requests",
+    "copies",
     "intake",
     "lateness",
     "purging",
     "snapshots",
     "strays",
+    "takeovers",
+    "unsaid",
 ]
 """A label in `/metrics`."""
 LONGEST_REST_SECONDS = 10.0
@@ -45,9 +50,8 @@ class Loop:
         every_seconds: float,
         *,
         rest_seconds: float = 0.0,
-        wakes: asyncio.Event | None = None,
     ) -> None:
-        """`rest_seconds` is the least rest after an error that does not pass by itself; `wakes` ends any rest."""
+        """`rest_seconds` is the least rest after an error that does not pass by itself."""
         self.name = name
         self.failures = 0
         self.succeeded_at: float | None = None
@@ -56,7 +60,7 @@ class Loop:
         self._look = look
         self._every = every_seconds
         self._rest = max(rest_seconds, every_seconds)
-        self._wakes = wakes or asyncio.Event()
+        self._wakes = asyncio.Event()
         self._in_a_row = 0
         self._quiet_until: dict[type[Exception], float] = {}
         self._beside: set[asyncio.Task[None]] = set()

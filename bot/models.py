@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NewType
+from typing import NewType, Self
 
 DeliveryId = NewType("DeliveryId", str)
 InstallationId = NewType("InstallationId", int)
@@ -156,6 +156,11 @@ class TurnKey:
     @property
     def workflow_id(self) -> str:
         return f"turn:{self.session}:{self.n}"
+
+    @classmethod
+    def parse(cls, workflow_id: str) -> Self:
+        _, session, n = workflow_id.split(":")
+        return cls(SessionId(session), int(n))
 
     @property
     def rescue_ref(self) -> str:

@@ -270,7 +270,7 @@ class ExecutionEnvironment:
     def _python(self, module: str, *arguments: str) -> list[str]:
         """Run a module of the runner's package from its parent folder, where no repository file can shadow it."""
         package = posixpath.basename(self._layout.runner)
-        return [self._layout.python, "-E", "-s", "-B", "-m", f"{package}.{module}", *arguments]
+        return [self._layout.python, "-E", "-s", "-S", "-B", "-m", f"{package}.{module}", *arguments]
 
     def _mailbox(self, turn: int) -> Mailbox:
         return Mailbox(self.primitives, self._folder(turn), lambda: self.status(turn))

@@ -12,6 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import slices
+
 BIN = Path(sys.executable).parent
 CHECKS = (("ruff", "format", "--check", "."), ("ruff", "check", "."), ("mypy",), ("lint-imports",))
 WORKERS = min(4, (os.cpu_count() or 1) + 1)
@@ -25,6 +27,8 @@ MOST_REPEATED = 8
 MEMORY = Path("/dev/shm")
 MEMORY_BYTES = 6 << 30
 """What must be free there: the workers hold some hundred megabytes each."""
+ROUND = slices.today()
+"""Chosen once, because a run may last over midnight."""
 FAILED = 1
 """What pytest exits with when tests failed, and nothing worse has happened."""
 LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
@@ -46,12 +50,14 @@ def run(*command: str) -> int:
 
 
 def environment() -> dict[str, str]:
-    """Ours, with two changes. Without bytecode on disk each worker, and each of the hundreds of processes that tests
+    """Ours, with three changes. Without bytecode on disk each worker, and each of the hundreds of processes that tests
     start, would compile all of our modules. And folders of tests lie in memory where there is room: a turn syncs its
-    store to the disk a hundred times, which is a third of the time that a test takes."""
+    store to the disk a hundred times, which is a third of the time that a test takes. And long tests take turns: the
+    day says whose it is."""
     changed = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES:
         changed.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    changed.setdefault(slices.VARIABLE, str(ROUND))
     return changed
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 from bot.store.base import Address
+from tests import durations, slices
 from tests.repository import rooms
-from tests.slices import EVERY
 from tests.walk import watching
 from tests.world import World
 from tests.world import webhooks as webhook_rig
@@ -19,23 +20,51 @@ from tests.world.webhooks import Edge
 
 SHORT = ("unit", "store", "host_git", "github_client", "simulation", "e2b_stand_in", "contract")
 """Folders whose tests take a second at most."""
+SECONDS = durations.known()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_report_header() -> list[str]:
+    if not slices.IS_CHOSEN:
+        return []
+    return [f"round: {slices.VARIABLE}={slices.ROUND} repeats this choice of tests; FORGEHAND_TESTS=all runs all"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent.name == "unit":
             item.add_marker("quick")
-        if not EVERY and item.get_closest_marker("slow"):
+        if not slices.EVERY and item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.skip(reason="long: FORGEHAND_TESTS=all runs it"))
+    if slices.IS_CHOSEN and not config.option.collectonly:
+        _leave_to_other_rounds(config, items)
     items.sort(key=_how_soon)
 
 
-def _how_soon(item: pytest.Item) -> int:
-    """Longest first, so that no worker is left with minutes of work when the others have finished: what has asked for
-    more time than others have; then worlds; last what only computes."""
-    if item.get_closest_marker("timeout"):
-        return 0
-    return 2 if item.path.parent.name in SHORT else 1
+def _leave_to_other_rounds(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let long tests take turns. Of a test with a row of the acceptance list, a case runs in each round."""
+    cases, met = Counter(map(_test, items)), Counter[str]()
+    due: list[pytest.Item] = []
+    later: list[pytest.Item] = []
+    for item in items:
+        test = _test(item)
+        is_promised = item.get_closest_marker("acceptance") is not None
+        rounds = min(cases[test], slices.ROUNDS) if is_promised else slices.ROUNDS
+        always = test not in SECONDS or item.get_closest_marker("quick") is not None
+        (due if always or slices.is_due(test, met[test], rounds) else later).append(item)
+        met[test] += 1
+    items[:] = due
+    config.hook.pytest_deselected(items=later)
+
+
+def _test(item: pytest.Item) -> str:
+    """Name the test without its case."""
+    return item.nodeid.partition("[")[0]
+
+
+def _how_soon(item: pytest.Item) -> tuple[int, int]:
+    """Longest first, so that no worker is left with minutes of work when the others have finished; last what only
+    computes."""
+    return -SECONDS.get(_test(item), 0), int(item.path.parent.name in SHORT)
 
 
 def pytest_collection_finish() -> None:
@@ -60,7 +89,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    with PostgresServer.running() as server:
+    with PostgresServer.started() as server:
         yield server
 
 

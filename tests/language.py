@@ -17,8 +17,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LONGEST = 35
 STYLE_PAGE = ".github/CONTRIBUTING.md"
-DOCUMENTS = ("*.md", "docs/*.md", ".github/*.md", "bot/README.md", "sandbox/README.md")
-COMMENTED = ("app.yml", "compose.yaml", "Dockerfile", "pyproject.toml", "bot/handlers/commands/starter.yml")
+DOCUMENTS = ("*.md", "docs/*.md", ".github/*.md", "bot/README.md", "sandbox/README.md", "deploy/**/*.md")
+COMMENTED = (
+    "app.yml",
+    "compose*.yaml",
+    "Dockerfile",
+    "deploy/Caddyfile",
+    "deploy/kubernetes/*.*",
+    "pyproject.toml",
+    "bot/handlers/commands/starter.yml",
+)
 SOURCE = ("bot/**/*.py", "sandbox/**/*.py")
 TEMPLATES = ("bot/**/templates/*.html",)
 SPOKEN = (

@@ -13,7 +13,7 @@ from bot.github.client import GitHubApp
 from bot.keyring import KeyRing
 from bot.settings import Settings
 from bot.store.accounts import OPERATOR
-from bot.store.base import Store, exists
+from bot.store.base import Store, place
 from bot.vault import Vault
 from bot.web import credentials
 
@@ -48,7 +48,7 @@ async def _github(settings: Settings) -> list[CheckupFinding]:
 
 async def _key(settings: Settings) -> list[CheckupFinding]:
     where, ring = settings.database, KeyRing(settings.secret_keys)
-    if await asyncio.to_thread(exists, where):
+    if await asyncio.to_thread(place(where).exists):
         await asyncio.to_thread(vaults.verify, where, ring)
         async with Store.reading(where) as store:
             found = await credentials.find(Vault(store, ring), settings.model, OPERATOR)

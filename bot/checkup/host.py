@@ -10,12 +10,16 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bot.checkup import server
 from bot.checkup.lines import CheckupFinding, bad, good, warning
 from bot.errors import BotError, SettingsError
 from bot.sessions.money.budget import Prices, UnknownPrice
 from bot.settings import Address, ModelSettings, Settings
 from bot.store import operations
-from bot.store.base import Store, exists
+from bot.store.base import Store, place
+from bot.store.bucket.faults import BucketTrouble
+from bot.store.bucket.trial import try_out
+from bot.store.files import KeptFiles
 from sandbox.agents import claude_binary
 from sandbox.choice import choose
 from sandbox.e2b.settings import E2BSettings
@@ -26,7 +30,8 @@ VERSION_SECONDS = 20.0
 
 
 async def examine(settings: Settings) -> list[CheckupFinding]:
-    found = [*await examine_folder(settings.data_dir, settings.database), await _price(settings.model)]
+    found = [*await examine_folder(settings.data_dir, settings.database), *await _files(settings)]
+    found.append(await _price(settings.model))
     if settings.e2b is not None:
         return [*found, await _cloud(settings.e2b)]
     return [*found, await _agent(settings.newest_agent), await _box()]
@@ -56,20 +61,42 @@ async def _disk(folder: Path) -> CheckupFinding:
 async def _database(where: Address) -> list[CheckupFinding]:
     """Check the store, and report a pause: people who do not know of it would take it for a fault."""
     try:
-        if not await asyncio.to_thread(exists, where):
+        if not await asyncio.to_thread(place(where).exists):
             return [good("database", "There is none yet; the first start creates it.")]
         async with Store.reading(where) as store:
-            if broken := await operations.check(store):
+            if broken := await store.backend.check():
                 return [bad("database", broken[0], "Restore a backup that was made with `forgehand db backup`.")]
-            since = await operations.paused_at(store)
+            since, shared = await operations.paused_at(store), await server.examine(store)
     except BotError as error:
         return [bad("database", str(error), "Start `forgehand serve` once after an upgrade, or restore a backup.")]
-    found = [good("database", f"{store.name} is sound.")]
+    found = [good("database", f"{store.name} is sound."), *shared]
     if since is not None:
         at = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d %H:%M UTC")
         fix = "`forgehand resume` starts what is waiting."
         found.append(warning("paused", f"Nothing new has started since {at}.", fix))
     return found
+
+
+async def _files(settings: Settings) -> list[CheckupFinding]:
+    """Check the home of files, if they have one beside the data directory."""
+    where = settings.database
+    try:
+        if settings.bucket is not None:
+            await try_out(settings.bucket)
+        if not await asyncio.to_thread(place(where).exists):
+            return []
+        async with Store.reading(where) as store, KeptFiles.opened(store, settings.data_dir, settings.bucket) as files:
+            if files.home is None:
+                return []
+            missing, words = await files.missing(), files.home.words
+    except BucketTrouble as trouble:
+        return [bad("files", trouble.words, trouble.fix)]
+    except BotError as error:
+        return [bad("files", str(error), "Fix the problem it names, then run this again.")]
+    if missing:
+        fix = f"`forgehand db check` lists them. Restore a backup of {words}, or go on without them."
+        return [warning("files", f"{len(missing)} files are not whole in {words}.", fix)]
+    return [good("files", f"They are in {words}, which takes, shows and removes them.")]
 
 
 async def _agent(newest_in: Path | None) -> CheckupFinding:

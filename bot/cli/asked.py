@@ -29,12 +29,17 @@ def database(config: Path | None) -> Address:
         console.fail(str(error))
 
 
-def files_of(store: Store, config: Path | None) -> KeptFiles:
-    """Return the files that the service has kept."""
+def read_files(config: Path | None, look: Callable[[Store, KeptFiles], Awaitable[T]]) -> T:
+    """Return what `look` finds in the store and among the files that the service has kept."""
     from bot.store.files import KeptFiles
 
     values = settings.from_environment(config)
-    return KeptFiles.of(store, settings.data_dir(values), settings.read_database(values))
+
+    async def looked(store: Store) -> T:
+        async with KeptFiles.opened(store, settings.data_dir(values), settings.read_bucket(values)) as files:
+            return await look(store, files)
+
+    return read_store(config, looked)
 
 
 def read_store(config: Path | None, look: Callable[[Store], Awaitable[T]]) -> T:

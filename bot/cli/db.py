@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Coroutine
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from bot import settings
 from bot.cli import console
-from bot.cli.asked import AsJson, Config, read_store
+from bot.cli.asked import AsJson, Config, read_files
 from bot.cli.shape import CommandGroup
 from bot.errors import SettingsError
-from bot.settings import Address, database
+from bot.settings import Address, BucketSettings, database
+from bot.settings import bucket as buckets
 
 if TYPE_CHECKING:
+    from bot.store.base import Store
+    from bot.store.files import KeptFiles
     from bot.store.relocation import CopiedTable
 
 app = CommandGroup(help="Back up, restore, move or check the store.")
-FILE = "file"
+FILE, STORE = "file", "store"
+T = TypeVar("T")
 
 
 @app.command()
@@ -30,8 +35,14 @@ def backup(
     """Write a consistent copy of the store to TARGET. Keep it as private as the store."""
     from bot.store import operations
 
-    read_store(config, lambda store: operations.backup(store, target))
+    async def work(store: Store, files: KeptFiles) -> str | None:
+        await operations.backup(store, target)
+        return files.beside
+
+    beside = read_files(config, work)
     typer.echo(f"The store is copied to {target}.")
+    if beside is not None:
+        typer.echo(f"The copy does not contain the files in {beside}. Back them up as well.")
 
 
 @app.command()
@@ -41,29 +52,44 @@ def restore(
     config: Config = None,
 ) -> None:
     """Fill the store from BACKUP. The store must be empty or missing, and no service may run on it."""
+    from bot.store import relocation
+
     values = settings.from_environment(config)
-    _relocate(values, source, settings.read_database(values), moves=False, as_json=as_json)
+    folder, target = settings.data_dir(values), settings.read_database(values)
+    copied, missing = _alone(folder, (source, target), relocation.restore(source, target, folder, _bucket(values)))
+    if as_json:
+        console.print_json({"tables": _digests(copied), "missing": missing})
+        return
+    _report(copied)
+    for one in missing:
+        typer.echo(one)
 
 
 @app.command()
 def migrate(
-    to: Annotated[str, typer.Option(metavar="URL|file", help="postgresql://user@host/name, or `file` to go back.")],
+    to: Annotated[
+        str, typer.Option(metavar="TARGET", help="postgresql://user@host/name or file; s3://bucket/prefix or store.")
+    ],
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """Move the store to PostgreSQL, or back to a file. No service may run; the old store is closed afterwards.
+    """Move the store to PostgreSQL, or back to a file; or its files to a bucket, or back to the store. No service may
+    run; the old store is closed afterwards.
 
-    Put the password into FORGEHAND_DATABASE_PASSWORD or its _FILE, not into the URL: others see the command line."""
+    Put secrets into FORGEHAND_DATABASE_PASSWORD and FORGEHAND_FILES_SECRET or their _FILE, not into the URL: others see
+    the command line."""
     values = settings.from_environment(config)
     file, on_server = database.in_folder(settings.data_dir(values)), database.is_set(values)
-    if to == FILE:
+    if to.startswith("s3:") or to == STORE:
+        _migrate_files(values, to, as_json=as_json)
+    elif to == FILE:
         if not on_server:
             console.fail("The store is in a file already.")
-        _relocate(values, settings.read_database(values), file, moves=True, as_json=as_json)
+        _move(values, settings.read_database(values), file, as_json=as_json)
     elif on_server:
         console.fail(f"The store is on PostgreSQL already. Use --to {FILE} to move it back first.")
     else:
-        _relocate(values, file, _target(values, to), moves=True, as_json=as_json)
+        _move(values, file, _target(values, to), as_json=as_json)
 
 
 def _target(values: dict[str, str], to: str) -> Address:
@@ -75,37 +101,78 @@ def _target(values: dict[str, str], to: str) -> Address:
         console.fail(str(error).replace(database.NAME, "--to"))
 
 
-def _relocate(values: dict[str, str], source: Address, target: Address, *, moves: bool, as_json: bool) -> None:
+def _move(values: dict[str, str], source: Address, target: Address, *, as_json: bool) -> None:
     from bot.store import base, relocation
+
+    folder, bucket = settings.data_dir(values), _bucket(values)
+    copied, files = _alone(folder, (source, target), relocation.move(source, target, folder, bucket))
+    if as_json:
+        console.print_json({"tables": _digests(copied), "files": files})
+        return
+    _report(copied)
+    on_server = base.place(target).is_remote
+    where = f"in the bucket {bucket.name}" if bucket else "beside them" if on_server else "in the data directory"
+    typer.echo(f"{files} files are {where} now.")
+    typer.echo(f"{'Set' if on_server else 'Unset'} {database.NAME} before the next start.")
+
+
+def _migrate_files(values: dict[str, str], to: str, *, as_json: bool) -> None:
+    from bot.store import base, relocation
+
+    in_bucket = bool(values.get(buckets.NAME, "").strip())
+    if in_bucket == (to != STORE):
+        console.fail(
+            f"The files are in a bucket already. Use --to {STORE} first." if in_bucket else "There is no bucket."
+        )
+    folder, where = settings.data_dir(values), settings.read_database(values)
+    source, target = (_bucket(values), None) if in_bucket else (None, _bucket({**values, buckets.NAME: to}))
+    files = _alone(folder, (where,), relocation.move_files(where, folder, source, target))
+    if as_json:
+        console.print_json({"files": files})
+        return
+    home = "beside the rows" if base.place(where).is_remote else "in the data directory"
+    typer.echo(f"{files} files are {f'in the bucket {target.name}' if target else home} now.")
+    typer.echo(f"{'Set' if target else 'Unset'} {buckets.NAME} before the next start.")
+
+
+def _bucket(values: dict[str, str]) -> BucketSettings | None:
+    try:
+        return settings.read_bucket(values)
+    except SettingsError as error:
+        console.fail(str(error))
+
+
+def _alone(folder: Path, stores: tuple[Address, ...], work: Coroutine[Any, Any, T]) -> T:
+    """Do the work while no service runs on the data directory or a store."""
+    from bot.store import base
     from bot.store.data_directory import DataDirLock
 
-    folder = settings.data_dir(values)
+    async def locked() -> T:
+        with ExitStack() as stack:
+            stack.callback(work.close)
+            stack.enter_context(DataDirLock(folder))
+            for store in stores:
+                stack.enter_context(base.place(store).unused())
+            return await work
 
-    async def work() -> tuple[list[CopiedTable], int]:
-        with DataDirLock(folder), base.unused(source), base.unused(target):
-            if moves:
-                return await relocation.move(source, target, folder)
-            return await asyncio.to_thread(relocation.copy, source, target), 0
+    return console.run(locked())
 
-    copied, files = console.run(work())
-    if as_json:
-        tables = {one.name: {"rows": one.rows, "sha256": one.sha256} for one in copied}
-        console.print_json({"tables": tables, "files": files})
-        return
+
+def _digests(copied: list[CopiedTable]) -> dict[str, dict[str, Any]]:
+    return {one.name: {"rows": one.rows, "sha256": one.sha256} for one in copied}
+
+
+def _report(copied: list[CopiedTable]) -> None:
     rows = sum(one.rows for one in copied)
     typer.echo(f"{rows} rows of {len(copied)} tables arrived, and both ends have the same digests.")
-    if moves:
-        where = "in" if isinstance(target, Path) else "beside"
-        typer.echo(f"{files} files are {where} {'the data directory' if where == 'in' else 'them'} now.")
-        typer.echo(f"{'Unset' if where == 'in' else 'Set'} {database.NAME} before the next start.")
 
 
 @app.command()
 def check(as_json: AsJson = False, config: Config = None) -> None:
-    """Check the store's file; the exit code is 1 if it is damaged."""
+    """Check the store and its files; the exit code is 1 if something is damaged or missing."""
     from bot.store import operations
 
-    problems = read_store(config, operations.check)
+    problems = read_files(config, operations.check)
     if as_json:
         console.print_json({"sound": not problems, "problems": problems})
     else:

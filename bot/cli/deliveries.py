@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,19 +40,18 @@ def list_(as_json: AsJson = False, limit: Limit = 100, config: Config = None) ->
 
 def _row(delivery: Any) -> dict[str, Any]:
     """Drop the body, and add `explained`: the sentence of `why` in a thread."""
-    from bot.live.sections import duration
     from bot.text.blocks import plain
     from bot.words import replies
 
     found = {name: value for name, value in dataclasses.asdict(delivery).items() if name != "body"}
-    return {**found, "explained": replies.fate(delivery, duration(time.time() - delivery.received_at), plain)}
+    return {**found, "explained": replies.fate(delivery, replies.moment(delivery.received_at), plain)}
 
 
 @app.command()
 def explain(id_or_file: IdOrFile, event: Event = "", as_json: AsJson = False, config: Config = None) -> None:
     """Explain why a delivery started something or not, as `why` does, or what a delivery in a file would start."""
     from bot.store import deliveries
-    from bot.store.base import exists
+    from bot.store.base import place
 
     path = Path(id_or_file)
     found = delivery_file.read(path, event) if path.is_file() else None
@@ -63,7 +61,7 @@ def explain(id_or_file: IdOrFile, event: Event = "", as_json: AsJson = False, co
         stored = await deliveries.get(store, guid) if guid else None
         return _row(stored) if stored else None
 
-    is_stored = bool(guid) and (found is None or console.run(asyncio.to_thread(exists, database(config))))
+    is_stored = bool(guid) and (found is None or console.run(asyncio.to_thread(place(database(config)).exists)))
     row = read_store(config, look) if is_stored else None
     if row is None and found is not None:
         _foretell(found, as_json, config)

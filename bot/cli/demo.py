@@ -22,8 +22,15 @@ Scenario = StrEnum("Scenario", ["FIX", "ASK", "PLAN", "STEER", "STOP", "UNDO", "
 
 def command(
     scenario: Annotated[
-        Scenario, typer.Option(metavar="NAME", help=f"The story to show: {', '.join(Scenario)}.")
-    ] = Scenario.FIX,
+        Scenario | None,
+        typer.Option(
+            metavar="NAME", help=f"The story: {', '.join(Scenario)}. Default: fix, or crash with several replicas."
+        ),
+    ] = None,
+    replicas: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, max=5, help="How many replicas share a throw-away PostgreSQL database."),
+    ] = 1,
     headless: Annotated[bool, typer.Option("--headless", help="Run once without a browser, then end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object; implies --headless.")] = False,
     port: Annotated[
@@ -32,19 +39,23 @@ def command(
     ] = 8787,
 ) -> None:
     """Watch a real session on a simulated GitHub: no account, no key, no network."""
-    console.run(_headless(scenario, as_json) if headless or as_json else _watched(scenario, port))
+    chosen = scenario or (Scenario.CRASH if replicas > 1 else Scenario.FIX)
+    if headless or as_json:
+        console.run(_headless(chosen, replicas, as_json))
+    else:
+        console.run(_watched(chosen, replicas, port))
 
 
 def _root() -> Path:
     return settings.data_dir(settings.from_environment(foreign=Path.cwd())) / "demo"
 
 
-async def _headless(scenario: Scenario, as_json: bool) -> None:
+async def _headless(scenario: Scenario, replicas: int, as_json: bool) -> None:
     from bot.cli import demo_world
     from bot.simulation.scenarios.plays import PLAYS
 
     console.require_git()
-    async with demo_world.telling(_root(), 0, PLAYS[scenario], watched=False) as story:
+    async with demo_world.telling(_root(), 0, PLAYS[scenario], watched=False, replicas=replicas) as story:
         await story.begin()
         await story.end()
         found = await _found(story)
@@ -60,7 +71,7 @@ async def _headless(scenario: Scenario, as_json: bool) -> None:
 async def _found(story: Story) -> dict[str, Any]:
     from bot.cli.demo_world import SIMULATED
 
-    tests_passed, credentials = await story.tests_pass(), story.credentials_found()
+    tests_passed, credentials = await story.tests_pass(), await story.credentials_found()
     as_played = (tuple(story.outcomes), tests_passed) == (story.play.outcomes, story.play.tests_pass)
     return {
         "scenario": story.play.name,
@@ -73,24 +84,25 @@ async def _found(story: Story) -> dict[str, Any]:
         "verified": story.verified,
         "seconds": story.seconds,
         "edits": len(story.live[0].history) - 1,
-        "service_starts": story.service.starts,
+        **story.service.told(),
         "credentials_found": credentials,
         "isolation": story.service.isolation,
         "simulated": SIMULATED,
     }
 
 
-async def _watched(scenario: Scenario, port: int) -> None:
+async def _watched(scenario: Scenario, replicas: int, port: int) -> None:
     from bot.cli import demo_world
     from bot.simulation.scenarios.plays import PLAYS
 
     console.require_git()
     stop = console.stop_signals()
-    console.say("Starting a simulated GitHub, a scripted model, and Forgehand …")
-    async with demo_world.telling(_root(), port, PLAYS[scenario], watched=True) as story:
+    what = "Forgehand" if replicas == 1 else f"PostgreSQL with {replicas} replicas of Forgehand"
+    console.say(f"Starting a simulated GitHub, a scripted model, and {what} …")
+    async with demo_world.telling(_root(), port, PLAYS[scenario], watched=True, replicas=replicas) as story:
         console.say(f"\n  Watch it here:  {story.url}\n")
         console.say(f"Simulated: {'; '.join(demo_world.SIMULATED)}.")
-        console.say(f"Real: Forgehand, its gateway, git, the Claude Code CLI; sandbox: {story.service.isolation}.")
+        console.say(f"Real: {what}, its gateway, git, the Claude Code CLI; sandbox: {story.service.isolation}.")
         console.say(f"It begins when you open the page, or in {WAIT_FOR_WATCHER_SECONDS:.0f} s. Ctrl-C ends it.")
         await _until(story.watched.wait(), stop, WAIT_FOR_WATCHER_SECONDS)
         if await _until(_tell(story), stop):
@@ -104,6 +116,8 @@ async def _tell(story: Story) -> None:
     await story.begin()
     outcome = story.outcomes[0].value.replace("_", " ")
     console.say(f"\nThe turn ended after {story.seconds['final']:.0f} s: {outcome}.")
+    for sentence in story.service.happened:
+        console.say(sentence)
     if story.pull_url:
         console.say(f"The pull request: {story.pull_url}")
         for line in story.verified:

@@ -7,12 +7,11 @@ import re
 import sys
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from bot.cli.demo_replicas import DemoReplicas
 from bot.cli.demo_service import DemoService
 from bot.cli.sweep import credentials_in
 from bot.models import Outcome
-from bot.settings import database
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.accounts import App
@@ -34,11 +33,10 @@ class Story:
     play: Play
     github: SimulatedGitHub
     model: SimulatedAnthropic
-    service: DemoService
+    service: DemoService | DemoReplicas
     repo: Repository
     issue: Issue
     app: App
-    data_dir: Path
     url: str
     watched: asyncio.Event
     secrets: list[str]
@@ -131,8 +129,8 @@ class Story:
         )
         return await process.wait() == 0
 
-    def credentials_found(self) -> list[str]:
+    async def credentials_found(self) -> list[str]:
         tokens = [token.value for token in self.github.state.tokens.values()]
         said = [request.body for request in self.model.requests]
         bodies = [body for issue in self.repo.issues.values() for one in issue.comments for _, body in one.history]
-        return credentials_in([*self.secrets, *tokens], said, bodies, database.in_folder(self.data_dir))
+        return credentials_in([*self.secrets, *tokens], said, bodies, await self.service.stored())

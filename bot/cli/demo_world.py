@@ -7,11 +7,12 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+from bot.cli.demo_replicas import DemoReplicas
 from bot.cli.demo_service import DemoService
 from bot.cli.demo_story import MAINTAINER, Story
 from bot.errors import SettingsError
@@ -24,30 +25,25 @@ from bot.simulation.pages.views import FORGEHANDS, Pages
 from bot.simulation.scenarios import basket, discount
 from bot.simulation.scenarios.plays import Play, Push
 from bot.workbench import slots
-from sandbox.choice import choose
 
 NOTICE = (
     "This GitHub is simulated and the model's words are scripted. The rest is real: Forgehand itself, its gateway, "
     "git, the Claude Code CLI, and the sandbox ({isolation})."
 )
 SIMULATED = ["GitHub (API, git server, webhooks, pages)", "the model's answers (a scripted Anthropic API)"]
-STALE = ("repositories", "turns", "transcripts", "kept")
 
 
 @asynccontextmanager
-async def telling(root: Path, port: int, play: Play, *, watched: bool) -> AsyncIterator[Story]:
+async def telling(root: Path, port: int, play: Play, *, watched: bool, replicas: int = 1) -> AsyncIterator[Story]:
     """Start and connect everything; nobody has asked for anything yet. `watched` gives a person time to look;
     otherwise the agent searches for credentials before it works. Demos at the same time use separate folders, and none
     leaves anything running."""
     async with AsyncExitStack() as stack:
         folder = _taken(stack, root)
-        data_dir, github_dir = folder / "data", folder / "github"
-        shutil.rmtree(github_dir, ignore_errors=True)
-        _forget(data_dir)
-        (folder / "service.log").unlink(missing_ok=True)
+        shutil.rmtree(folder / "github", ignore_errors=True)
         key, hook = f"sk-ant-api03-{secrets.token_urlsafe(60)}", secrets.token_hex(24)
         pages = Pages(by=MAINTAINER, notice="", hint=play.hint)
-        github = await _github(stack, github_dir, port, pages)
+        github = await _github(stack, folder / "github", port, pages)
         model = await stack.enter_async_context(SimulatedAnthropic.running(api_key=key))
         interrupted = play.meanwhile is not None
         model.default(discount.script(paced=watched, sweeping=not watched, interrupted=interrupted))
@@ -55,9 +51,8 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool) -> AsyncI
         registered.callback_urls = [f"{github.url}{FORGEHANDS}/oauth/callback"]
         github.state.at_the_browser = MAINTAINER
         repo, issue = _shop(github, registered, on_pull=play.on_pull)
-        values = _settings(data_dir, github, registered, model, key)
-        stack.push_async_callback(_end_environments, data_dir)
-        service = await stack.enter_async_context(DemoService.running(values, registered, folder / "service.log"))
+        values = _settings(github, registered, model, key)
+        service = await stack.enter_async_context(_serving(values, registered, folder, replicas, github.state.touch))
         pages.notice = NOTICE.format(isolation=service.isolation)
         pages.service = service
         story = Story(
@@ -68,14 +63,24 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool) -> AsyncI
             repo=repo,
             issue=issue,
             app=registered,
-            data_dir=data_dir,
             url=f"{github.url}/{repo.full_name}/{'pull' if issue.pull else 'issues'}/{issue.number}",
             watched=pages.watched,
-            secrets=[key, hook, values["FORGEHAND_SECRET_KEY"], registered.private_key_pem, registered.client_secret],
+            secrets=[
+                *(key, hook, values["FORGEHAND_SECRET_KEY"], registered.private_key_pem, registered.client_secret),
+                *service.secrets,
+            ],
         )
         if isinstance(play.afterwards, Push):
             pages.push = partial(story.do, play.afterwards)
         yield story
+
+
+def _serving(
+    values: Mapping[str, str], app: App, folder: Path, replicas: int, changed: Callable[[], None]
+) -> AbstractAsyncContextManager[DemoService | DemoReplicas]:
+    if replicas > 1:
+        return DemoReplicas.running(values, app, folder, replicas, changed)
+    return DemoService.running(values, app, folder)
 
 
 def _taken(stack: AsyncExitStack, root: Path) -> Path:
@@ -114,19 +119,8 @@ def _shop(github: SimulatedGitHub, registered: App, *, on_pull: bool) -> tuple[R
     return repo, pull.issue
 
 
-async def _end_environments(data_dir: Path) -> None:
-    """End the sandboxes: sessions outlive their service, and the next demo cannot use them."""
-    choice = await choose(data_dir / "environments")
-    for left in await choice.provider.find({}):
-        await left.terminate()
-    await choice.provider.close()
-
-
-def _settings(
-    data_dir: Path, github: SimulatedGitHub, registered: App, model: SimulatedAnthropic, key: str
-) -> dict[str, str]:
+def _settings(github: SimulatedGitHub, registered: App, model: SimulatedAnthropic, key: str) -> dict[str, str]:
     return {
-        "FORGEHAND_DATA_DIR": str(data_dir),
         "FORGEHAND_PORT": "0",
         "FORGEHAND_KEEP_MINUTES": "0",  # the demo removes its folder anyway
         "FORGEHAND_SETTLE_SECONDS": "0",  # pushes come one by one, and someone watches
@@ -143,12 +137,3 @@ def _settings(
         "ANTHROPIC_API_KEY": key,
         "ANTHROPIC_BASE_URL": model.url,
     }
-
-
-def _forget(data_dir: Path) -> None:
-    """Clear the last demo's data, but keep the unpacked tools of the environments: they are large."""
-    for name in STALE:
-        shutil.rmtree(data_dir / name, ignore_errors=True)
-    for pattern in ("state.db*", "engine.db*"):
-        for file in data_dir.glob(pattern):
-            file.unlink()

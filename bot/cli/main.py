@@ -17,6 +17,7 @@ from bot.cli import (
     doctor,
     execute,
     keys,
+    replicas,
     sandbox,
     serve,
     sessions,
@@ -58,6 +59,7 @@ app.command("doctor")(doctor.command)
 app.command("pause")(switch.pause)
 app.command("resume")(switch.resume)
 app.command("audit")(audit.command)
+app.command("replicas")(replicas.command)
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(deliveries.app, name="deliveries")
 app.add_typer(config.app, name="config")

@@ -43,10 +43,10 @@ async def pull(config: Path | None, session_id: SessionId, path: Path) -> Pulled
     async with Store.reading(chosen.database) as store:
         session = await sessions.session(store, session_id)
         turns = await sessions.turns_of(store, session_id)
-        kept_files = KeptFiles.of(store, chosen.data_dir, chosen.database)
-        transcript = await kept_files.fetch(transcript_name(session.agent_session_id or ""))
         kept = next((turn.kept for turn in reversed(turns) if turn.kept), None)
-        bundle = await kept_files.fetch(kept_name(kept)) if kept else None
+        async with KeptFiles.opened(store, chosen.data_dir, chosen.bucket) as files:
+            transcript = await files.fetch(transcript_name(session.agent_session_id or ""))
+            bundle = await files.fetch(kept_name(kept)) if kept else None
     folder = await folders.look(path)
     ref, branch = _where(session, turns)
     if ref is not None:

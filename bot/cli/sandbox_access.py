@@ -98,9 +98,9 @@ class SandboxAccess:
 @asynccontextmanager
 async def readable(where: Address) -> AsyncIterator[Store | None]:
     """Open the store; None if nothing was ever stored."""
-    from bot.store.base import Store, exists
+    from bot.store.base import Store, place
 
-    async with Store.reading(where) if await asyncio.to_thread(exists, where) else nullcontext() as store:
+    async with Store.reading(where) if await asyncio.to_thread(place(where).exists) else nullcontext() as store:
         yield store
 
 

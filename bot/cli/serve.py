@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +19,8 @@ from bot.settings import Settings, names
 
 START_SECONDS = 5.0
 """How long a start may go on after a stop signal."""
+STOP_SECONDS = 15.0
+"""Supervisors kill after 20."""
 
 
 def command(
@@ -52,8 +56,23 @@ async def _serve(config: Path | None, poll: bool) -> None:
         if not started.is_set():
             serving.cancel()
     stopping.cancel()
+    if stop.is_set():
+        _end_in_time()
     with contextlib.suppress(asyncio.CancelledError):
         await serving
+
+
+def _end_in_time() -> None:
+    """End as if killed if something does not end, such as a question to a database that is away. The next start goes
+    on either way."""
+
+    def end() -> None:
+        console.say(f"Something did not end within {STOP_SECONDS:g} s. Forgehand ends without it.")
+        os._exit(1)
+
+    timer = threading.Timer(STOP_SECONDS, end)
+    timer.daemon = True
+    timer.start()
 
 
 async def _until(stop: asyncio.Event, chosen: Settings, started: asyncio.Event) -> None:

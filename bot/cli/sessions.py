@@ -11,15 +11,16 @@ import typer
 
 from bot import funds, settings
 from bot.cli import console, service
-from bot.cli.asked import AsJson, Config, database, files_of, read_store
+from bot.cli.asked import AsJson, Config, database, read_files, read_store
 from bot.cli.shape import CommandGroup
 from bot.funds import BudgetTerms
 from bot.kinds.shape import OnFork
-from bot.models import SessionId
+from bot.models import SessionId, TurnState
 from bot.words import on_money
 
 if TYPE_CHECKING:
     from bot.store.base import Store
+    from bot.store.files import KeptFiles
     from bot.store.sessions import SessionSummary, Turn
 
 app = CommandGroup(help="List, show, read, stop and repeat sessions.")
@@ -29,13 +30,23 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="As `sessions list` shows 
 @app.command("list")
 def list_(as_json: AsJson = False, config: Config = None) -> None:
     """List all sessions, newest first."""
-    from bot.store import sessions
+    from bot.store import replicas, sessions
+
+    async def look(store: Store) -> tuple[list[SessionSummary], dict[str, str]]:
+        return await sessions.listing(store), await store.read(replicas.hosts)
+
+    rows, hosts = read_store(config, look)
 
     def line(row: SessionSummary) -> str:
         thread, ended = f"{row.repo}#{row.number}", row.outcome or row.state
-        return f"{row.id}  {console.when(row.created_at)}  {thread}  {ended}  ${row.cost_usd:.2f}"
+        where = _where(row.state, hosts.get(row.replica or ""))
+        return f"{row.id}  {console.when(row.created_at)}  {thread}  {ended}{where}  ${row.cost_usd:.2f}"
 
-    console.print_rows(read_store(config, sessions.listing), line, as_json=as_json, none="No sessions yet.")
+    console.print_rows(rows, line, as_json=as_json, none="No sessions yet.")
+
+
+def _where(state: TurnState, host: str | None) -> str:
+    return f" on {host}" if host and state is TurnState.RUNNING else ""
 
 
 @app.command()
@@ -58,20 +69,21 @@ def show(session: Id, as_json: AsJson = False, config: Config = None) -> None:
     spent = on_money.spent_of(found["cost_usd"], found["unconfirmed_usd"], found["budget_usd"])
     typer.echo(f"spent: {spent}")
     for turn in found["turns"]:
-        ended = f"{turn['state']} {turn['outcome'] or turn['step']}"
+        ended = f"{turn['state']} {turn['outcome'] or turn['step']}{_where(turn['state'], turn['host'])}"
         machine = f" + ${turn['sandbox_usd']:.4f} sandbox" if turn["sandbox_usd"] else ""
         typer.echo(f"turn {turn['n']}: {ended}  ${turn['cost_usd']:.4f}{machine}  {turn['detail'] or ''}".rstrip())
 
 
 async def _facts(store: Store, session_id: SessionId, terms: BudgetTerms) -> dict[str, Any]:
-    from bot.store import machines, sessions, spend
+    from bot.store import machines, replicas, sessions, spend
 
+    hosts = await store.read(replicas.hosts)
     session = dataclasses.asdict(await sessions.session(store, session_id))
     turns: list[dict[str, Any]] = []
     for turn in await sessions.turns_of(store, session_id):
         model, machine = await spend.turn_cost(store, turn.key), await machines.turn_cost(store, turn.key)
         turns.append({**dataclasses.asdict(turn), "cost_usd": model.usd, "sandbox_usd": machine.usd})
-        turns[-1]["unconfirmed_usd"] = model.unconfirmed_usd
+        turns[-1] |= {"unconfirmed_usd": model.unconfirmed_usd, "host": hosts.get(turn.replica or "")}
     money = funds.of(await spend.account(store, session_id), terms)
     paid = {"cost_usd": money.spent_usd, "unconfirmed_usd": money.unconfirmed_usd, "budget_usd": money.limit_usd}
     return {**session, **paid, "turns": turns}
@@ -100,11 +112,11 @@ def logs(
 def _show_checks(config: Path | None, session_id: SessionId, *, as_json: bool) -> None:
     from bot.sessions import declared_checks
 
-    async def look(store: Store) -> list[Path]:
+    async def look(store: Store, files: KeptFiles) -> list[Path]:
         await _turns(store, session_id)
-        return await declared_checks.outputs_of(files_of(store, config), session_id)
+        return await declared_checks.outputs_of(files, session_id)
 
-    for file in read_store(config, look):
+    for file in read_files(config, look):
         text = file.read_text(encoding="utf-8")
         if as_json:
             console.print_json({"name": file.stem, "text": text})
@@ -161,12 +173,12 @@ def patch(
     """Print a turn's work on a fork as a patch for `git am`."""
     from bot.sessions.publish.rescue import kept_name
 
-    async def look(store: Store) -> Path | None:
+    async def look(store: Store, files: KeptFiles) -> Path | None:
         turns = await _turns(store, SessionId(session))
         names = [name for one in turns if (name := one.part(OnFork).patch) and turn in (None, one.n)]
-        return await files_of(store, config).fetch(kept_name(names[-1])) if names else None
+        return await files.fetch(kept_name(names[-1])) if names else None
 
-    if (file := read_store(config, look)) is None:
+    if (file := read_files(config, look)) is None:
         console.fail(f"Session {session} has no patch{f' of turn {turn}' if turn else ''}; one is kept for 30 days.")
     sys.stdout.buffer.write(file.read_bytes())
 

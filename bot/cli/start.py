@@ -23,10 +23,10 @@ async def merged(values: Mapping[str, str]) -> dict[str, str]:
     from bot import registration
     from bot import vault as vaults
     from bot.keyring import KeyRing
-    from bot.store.base import exists
+    from bot.store.base import place
 
     where = settings.read_database(values)
-    if not await asyncio.to_thread(exists, where):
+    if not await asyncio.to_thread(place(where).exists):
         return dict(values)
     ring = KeyRing(settings.read_secret_keys(values))
     await asyncio.to_thread(vaults.verify, where, ring)

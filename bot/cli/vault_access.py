@@ -28,13 +28,13 @@ async def opened(values: Mapping[str, str], *, writes: bool) -> AsyncIterator[tu
     gets an empty store elsewhere, and the data directory stays empty."""
     from bot import vault as vaults
     from bot.keyring import KeyRing
-    from bot.store.base import Store, exists
+    from bot.store.base import Store, place
     from bot.store.data_directory import DataDirLock, Occupied
 
     where, folder = settings.read_database(values), settings.data_dir(values)
     ring = KeyRing(settings.read_secret_keys(values))
     async with AsyncExitStack() as stack:
-        if not writes and not await asyncio.to_thread(exists, where):
+        if not writes and not await asyncio.to_thread(place(where).exists):
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="forgehand-")))
             where, writes = database.in_folder(folder), True
         alone = False

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
+from bot.commands import small_talk
 from bot.commands.options import NO_OPTIONS, Options, take
 from bot.errors import CommandError
 from bot.text.blocks import plain
@@ -35,8 +36,17 @@ _MAIL = re.compile(
     )""",
     re.MULTILINE | re.VERBOSE,
 )
+_FORGIVING = re.MULTILINE | re.IGNORECASE | re.ASCII
+_BEFORE_US = (
+    r"(?:(?:[-*+]|\d{1,3}\.|#{1,6})[ \t]+)?[\\/]?"
+    r"(?:(?:hey|hi|hello|ok|okay|please|pls|yo|dear|so|and|now|can you|could you)[ ,!]{1,3}){0,3}"
+)
+"""People begin a line so, and then call us."""
+_SLIP = re.compile(r"^ {0,3}([/@][\w-]{3,40})(?=[:,!?.]{0,3}(?:\s|\Z))", _FORGIVING)
 _QUOTED_NEXT = re.compile(r"\s*+>")
 _SIGNATURE = re.compile(r"^-- ?\r?$", re.MULTILINE)
+THANKS = "thanks"
+"""The word for a comment that only thanks us: it is no line of `help`, and costs nothing."""
 LONGEST = 40
 """A longer text is work, not a misspelt command."""
 _SYNONYMS = {
@@ -51,7 +61,10 @@ _ANSWERS = {
     **dict.fromkeys(("no", "n", "nope", "don't", "dont"), "deny"),
 }
 _POLITE = re.compile(r"(?:please\s+)?(.*?)(?:[\s,.!?]+(?:please|pls|now|thanks|thank you))*[\s,.!?]*\Z", re.DOTALL)
-_POINTING = re.compile(r"(approve|deny|retry|stop|undo)\s+(?:it|that|this|the plan)\Z")
+_POINTING = re.compile(
+    rf"(approve|deny|retry|stop|undo|{'|'.join(word for word in _SYNONYMS if ' ' not in word)})"
+    r"\s+(?:it|that|this|the plan)\Z"
+)
 
 
 @dataclass(frozen=True)
@@ -140,6 +153,17 @@ class CommandForm(Generic[C]):
 Forms = Sequence[CommandForm[Any]]
 
 
+def misaddressed(body: str, *, word: str = "/claude", app_slug: str = "") -> bool:
+    """Tell whether a line of the author's own words addresses us in a way that is no command."""
+    names = [one for one in (word.lstrip("/@"), app_slug) if one]
+    called = "|".join(map(re.escape, names))
+    address = rf"^ {{0,3}}{_BEFORE_US}[@/](?:{called})(?=(?:\[bot\])?[:,!?.]{{0,3}}(?:\s|\Z))"
+    lines = list(re.finditer(address, body, _FORGIVING))
+    known = [f"{sign}{name}".lower() for name in names for sign in "@/"]
+    slips = [one for one in _SLIP.finditer(body) if any(is_near(one[1].lower(), right) for right in known)]
+    return bool(_own_lines(body, lines) or _own_lines(body, slips))
+
+
 def begins(body: str, *, word: str = "/claude", app_slug: str = "") -> bool:
     """Tell whether any line begins with our word, even in code; else there is no command. Parses nothing."""
     return any(True for _ in _candidates(body, _words(word, app_slug)))
@@ -147,7 +171,7 @@ def begins(body: str, *, word: str = "/claude", app_slug: str = "") -> bool:
 
 def parse(body: str, forms: Forms, *, word: str = "/claude", app_slug: str = "") -> Command | None:
     """Find the command in a comment; a CommandError says what to write instead."""
-    ends = _command_lines(body, _words(word, app_slug))
+    ends = _own_lines(body, list(_candidates(body, _words(word, app_slug))))
     if not ends:
         return None
     if len(ends) > 1:
@@ -158,8 +182,10 @@ def parse(body: str, forms: Forms, *, word: str = "/claude", app_slug: str = "")
     rest = body[ends[0] :]
     if rest.strip() == "--help":
         return Command("help")
+    known = [form for form in forms if form.word != FREE_TEXT]
+    _refuse_options(CommandText(word, rest.lstrip(" \t"), NO_OPTIONS), known)
     words, options = take(rest.lstrip(" \t"))
-    return _read(CommandText(word, words, options), [form for form in forms if form.word != FREE_TEXT])
+    return _read(CommandText(word, words, options), known)
 
 
 def named(body: str, *, word: str = "/claude", app_slug: str = "") -> bool:
@@ -185,6 +211,11 @@ def answered_with(said: str) -> str | None:
     return _ANSWERS.get(_plainly(said))
 
 
+def is_mere_answer(said: str) -> bool:
+    """Tell whether it answers a question and asks for nothing: `do it` may mean the issue itself."""
+    return answered_with(said) is not None and _plainly(said) not in ("do it", "go ahead")
+
+
 def _words(word: str, app_slug: str) -> tuple[str, ...]:
     return (word, f"@{app_slug}") if app_slug else (word,)
 
@@ -198,20 +229,23 @@ def _read(text: CommandText, forms: Forms) -> Command:
     word = _plainly(said)
     if any(form.polite and form.word == word for form in forms):
         return text.without_options(Command(word))
-    _refuse_options(text, forms)
     meant = _likely_meant(said, [form.word for form in forms])
     if meant:
         raise CommandError(
             f"I don't know {shown(said)}. Did you mean `{text.ours} {meant}`? "
             f"`{text.ours} help` lists the commands; for work, say a few words more."
         )
+    if small_talk.is_thanks(said):
+        return Command(THANKS)
+    if (instead := small_talk.hint(said, text.ours)) is not None:
+        raise CommandError(instead)
     return Command(FREE_TEXT, trimmed(text.words), text.options)
 
 
 def _refuse_options(text: CommandText, forms: Forms) -> None:
     """Refuse `stop --force`, which is no work for an agent."""
     for form in forms:
-        behind = text.behind(form.word) if form.stands_alone else None
+        behind = text.behind(form.word) if form.stands_alone and not form.options else None
         words = before_tail(behind.after).split() if behind else []
         if words and all(word.startswith(("--", "—", "–")) for word in words):
             raise CommandError(f"`{text.ours} {form.word}` has no option {shown(words[0])}.")
@@ -220,12 +254,11 @@ def _refuse_options(text: CommandText, forms: Forms) -> None:
 def _candidates(body: str, words: Sequence[str]) -> Iterator[re.Match[str]]:
     """Find lines that begin with one of these words: only they can be commands."""
     exact = "|".join(re.escape(word) for word in words)
-    return re.finditer(rf"^ {{0,3}}(?:{exact})(?=[ \t\r\n]|\Z)", body, re.MULTILINE)
+    return re.finditer(rf"^ {{0,3}}(?:{exact})(?:\[bot\])?[:,]?(?=[ \t\r\n]|\Z)", body, _FORGIVING)
 
 
-def _command_lines(body: str, words: Sequence[str]) -> list[int]:
-    """Return where our word ends in each line that is a command; linear in the length of the body."""
-    found = list(_candidates(body, words))
+def _own_lines(body: str, found: Sequence[re.Match[str]]) -> list[int]:
+    """Return where each match ends that is in the author's own words; linear in the length of the body."""
     if not found:
         return []
     divided = blocks(body)

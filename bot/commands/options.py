@@ -1,4 +1,4 @@
-"""The options of a command: their names, their values, and where on the line they may be."""
+"""The options of a command, anywhere on its line outside code and quotations: their names and values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.errors import CommandError
 from bot.text.likeness import is_near
-from bot.text.markup import shown
+from bot.text.markup import code_spans, shown
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,15 @@ _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,99}\Z")
 _REF = re.compile(r"(?!refs/)(?!.*(?:\.\.|//|@\{|/\.))[A-Za-z0-9_@][A-Za-z0-9/_.#+,@-]{0,199}(?<![./])(?<!\.lock)\Z")
 _DOLLARS = re.compile(r"\$?(\d{1,6}(?:\.\d{1,4})?|\.\d{1,4})\$?\Z")
 _SPAN = re.compile(r"(?:(\d{1,3})h)?(?:(\d{1,5})m(?:in)?)?(?:(\d{1,6})s)?\Z")
-_LEADING = re.compile(r"(?:--|—|–)([A-Za-z][\w-]*)(?:=|[ \t]+|(?=[\r\n]|\Z))")
-_VALUE = re.compile(r"\S+")
-_DASHES = ("--", "—", "–")
+_SIGN = re.compile(r"(?<!\S)(--|—|–)([A-Za-z][\w-]*)(=\S*)?")
+"""Phones turn two hyphens into a dash."""
+_VALUE = re.compile(r"[ \t]+(?!--|—|–)(\S+)")
+_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|(?<!\w)'[^']*'(?!\w)")
+_PART_OF_THE_TASK = re.compile(r"(?<!\w)(?:an?|the|new|old|its|named|called|option|flag|switch)\s*\Z", re.IGNORECASE)
+_NAMES_THE_OPTION = re.compile(r"\s+(?:options?|flags?|switch(?:es)?|arguments?|parameters?)\b", re.IGNORECASE)
+_NEARBY = 20
+_ENDS_SENTENCE = ",;:!?"
+_PUNCTUATION = re.compile(r"[,;:!?.]+")
 _FLAGS = {"queue": "queue", "new-branch": "new_branch"}
 """Options without a value."""
 _IN_BACKTICKS = "(If this belongs to the task itself, put it in backticks.)"
@@ -106,9 +112,22 @@ _READERS: dict[str, tuple[str, Callable[[str], object]]] = {
 
 
 def take(text: str, options: Options = NO_OPTIONS) -> tuple[str, Options]:
-    """Take options from the start of the text and the end of its first line; they override the given ones."""
-    text, options = _take_leading(text, options)
-    return _take_trailing(text, options)
+    """Take the options out of the text's first line; they add to the given ones.
+
+    A CommandError explains words that look like options and are none: an agent should not read `--bugdet 5`."""
+    end = min((at for at in (text.find("\n"), text.find("\r")) if at >= 0), default=len(text))
+    line, kept, at = text[:end], list[str](), 0
+    seen = _masked(line)
+    for sign in _SIGN.finditer(seen):
+        if sign.start() < at or (name := _meant(sign, seen)) is None:
+            continue
+        value, after = _value_of(name, sign, line)
+        options = _set(options, name, value, hint=_IN_BACKTICKS if sign.start() else "")
+        kept.append(line[at : sign.start()].strip(" \t"))
+        at = after
+    if not kept:
+        return text, options
+    return " ".join(filter(None, (*kept, line[at:].strip(" \t")))) + text[end:], options
 
 
 def read(values: Mapping[str, str | None]) -> Options:
@@ -126,7 +145,50 @@ def over(newer: Options, older: Options) -> Options:
     return replace(older, **said)
 
 
-def _set(options: Options, name: str, value: str = "") -> Options:
+def _masked(line: str) -> str:
+    """Blank out code and quotations, letter by letter."""
+    if not any(sign in line for sign in ("--", "—", "–")):
+        return ""
+    seen = list(line)
+    for start, end in [*code_spans(line), *(found.span() for found in _QUOTED.finditer(line))]:
+        seen[start:end] = "x" * (end - start)
+    return "".join(seen)
+
+
+def _meant(sign: re.Match[str], line: str) -> str | None:
+    """Return the option's name; None for a dash in a sentence. Refuse what may belong to the task as well."""
+    name, written = sign[2].lower(), f"--{sign[2]}"
+    near = next((one for one in USAGE if is_near(name, one)), None)
+    if near is None and sign[1] != "--":
+        return None
+    if name not in USAGE:
+        known = ", ".join(f"`{usage}`" for usage in USAGE.values())
+        way_on = f"Did you mean `{USAGE[near]}`?" if near else f"I know {known}."
+        raise CommandError(f"I don't know the option {shown(written)}. {way_on} {_IN_BACKTICKS}")
+    before = line[max(0, sign.start() - _NEARBY) : sign.start()]
+    if _PART_OF_THE_TASK.search(before) or _NAMES_THE_OPTION.match(line, sign.end()):
+        raise CommandError(
+            f"Is {shown(written)} meant for me, or does it belong to the task? For me, put it at the end of the line; "
+            "for the task, put it in backticks."
+        )
+    return name
+
+
+def _value_of(name: str, sign: re.Match[str], line: str) -> tuple[str, int]:
+    """Return the option's value, and where it ends; the comma behind it belongs to the sentence."""
+    if name in _FLAGS:
+        if sign[3]:
+            raise CommandError(f"`--{name}` takes no value. {_IN_BACKTICKS}")
+        end = _PUNCTUATION.match(line, sign.end())
+        return "", end.end() if end else sign.end()
+    found = None if sign[3] else _VALUE.match(line, sign.end())
+    value = sign[3][1:] if sign[3] else found[1] if found else ""
+    if not value:
+        raise CommandError(f"`--{name}` needs a value: `{USAGE[name]}`. {_IN_BACKTICKS}")
+    return value.rstrip(_ENDS_SENTENCE), found.end() if found else sign.end()
+
+
+def _set(options: Options, name: str, value: str = "", *, hint: str = "") -> Options:
     changed: dict[str, Any]
     if name in _FLAGS:
         changed = {_FLAGS[name]: True}
@@ -134,71 +196,8 @@ def _set(options: Options, name: str, value: str = "") -> Options:
         field, read = _READERS[name]
         if getattr(options, field) is not None:
             raise CommandError(f"`--{name}` appears twice; once is enough.")
-        changed = {field: read(value)}
-    return replace(options, **changed)
-
-
-def _take_leading(text: str, options: Options) -> tuple[str, Options]:
-    while match := _LEADING.match(text):
-        name = match[1].lower()
-        if name in _FLAGS:
-            options, text = _set(options, name), text[match.end() :].lstrip(" \t")
-            continue
-        if name not in _READERS:
-            known = ", ".join(f"`{usage}`" for usage in USAGE.values())
-            raise CommandError(f"I don't know the option {shown('--' + match[1])}. I know {known}.")
-        value = _VALUE.match(text, match.end())
-        if value is None:
-            raise CommandError(f"`--{name}` needs a value: `{USAGE[name]}`.")
-        options = _set(options, name, value.group())
-        text = text[value.end() :].lstrip(" \t")
-    return text, options
-
-
-def _take_trailing(text: str, options: Options) -> tuple[str, Options]:
-    end = min((at for at in (text.find("\n"), text.find("\r")) if at >= 0), default=len(text))
-    line, below = text[:end], text[end:]
-    while found := _last_option(line):
-        line, name, value = found
         try:
-            options = _set(options, name, value)
+            changed = {field: read(value)}
         except CommandError as error:
-            raise CommandError(f"{error} {_IN_BACKTICKS}") from None
-    _refuse_misspelt(line)
-    return line + below, options
-
-
-def _refuse_misspelt(line: str) -> None:
-    """Refuse `--bugdet 5` at the end of the line: an agent should not read it, and the limit would not count."""
-    for at, word in enumerate(reversed(line.split()[-2:])):
-        name, _, value = word.partition("=")
-        said = _named(name)
-        near = [one for one in USAGE if said != one and is_near(said, one)] if said else []
-        if near and (bool(at or value) is (near[0] not in _FLAGS)):
-            raise CommandError(
-                f"I don't know the option {shown(name)}. Did you mean `{USAGE[near[0]]}`? {_IN_BACKTICKS}"
-            )
-
-
-def _last_option(line: str) -> tuple[str, str, str] | None:
-    words = line.rsplit(None, 2)
-    if not words:
-        return None
-    before = line.rstrip()[: -len(words[-1])].rstrip(" \t")
-    if _named(words[-1]) in _FLAGS:
-        return before, _named(words[-1]), ""
-    name, equals, value = words[-1].partition("=")
-    if equals and value and _known(name):
-        return before, _known(name), value
-    if len(words) >= 2 and _known(words[-2]):
-        return before.rstrip()[: -len(words[-2])].rstrip(" \t"), _known(words[-2]), words[-1]
-    return None
-
-
-def _known(word: str) -> str:
-    return name if (name := _named(word)) in _READERS else ""
-
-
-def _named(word: str) -> str:
-    dash = next((one for one in _DASHES if word.startswith(one)), None)
-    return word.removeprefix(dash).lower() if dash else ""
+            raise CommandError(f"{error} {hint}".rstrip()) from None
+    return replace(options, **changed)

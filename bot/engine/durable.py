@@ -1,30 +1,39 @@
-"""The engine on DBOS, embedded on its own SQLite file; this package alone knows DBOS and SQLAlchemy.
+"""The engine on DBOS; this package alone knows DBOS and SQLAlchemy.
 
-It gets only ids, never a token, because its arguments are pickled to disk. Progress is in our store, so `engine.db` can
-be lost: `resubmit` submits unfinished turns again."""
+It gets only ids, never a token, because its arguments are pickled to disk. Progress is in our store, so its database
+can be lost: `resubmit` submits unfinished turns again. On PostgreSQL, several replicas share the queue, and each turn
+has one runner; `adopt` takes over what a dead replica ran."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
 import logging
-import sqlite3
-import time
-from contextlib import closing
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from bot.engine import database
 from bot.engine.protocol import Advance, EngineStatus
+from bot.errors import TransientError
 from bot.models import SessionId, TurnKey
+from bot.settings.database import Address
 
 if TYPE_CHECKING:
-    from dbos import DBOS
+    from dbos import DBOS, DBOSClient, EnqueueOptions
     from sqlalchemy import Engine as SqlEngine
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 NAME = "forgehand"
 QUEUE = "turns"
+WORKFLOW = "turn"
+VERSION = "forgehand-1"
+"""Replicas run only turns of their own version. Change it if new code could not go on with a turn under way."""
+ONLY = "local"
+"""The name of the executor that has the engine for itself: it continues what it ran in an earlier life."""
 POLL_SECONDS = 0.1
 QUEUE_SECONDS = 0.25
 """The queue's polling interval: each look takes 2 ms of CPU, even in an idle service."""
@@ -34,14 +43,19 @@ _LIVE = {"ENQUEUED": EngineStatus.WAITING, "DELAYED": EngineStatus.WAITING, "PEN
 class DurableEngine:
     """Runs each turn as a workflow with one step that advances it."""
 
-    def __init__(self, path: Path, advance: Advance) -> None:
-        self._path = path
+    def __init__(self, where: Address, advance: Advance, *, executor: str = ONLY, room: int | None = None) -> None:
+        """`room`: how many turns this process runs at once, if not all."""
+        self._where = where
         self._advance = advance
+        self._executor = executor
+        self._room = room
         self._running: dict[TurnKey, asyncio.Task[None]] = {}
         self._draining = False
         self._dbos: type[DBOS] | None = None
-        self._workflow: Any = None
+        self._client: DBOSClient | None = None
         self._sql: SqlEngine | None = None
+        self._idle: frozenset[str] = frozenset()
+        """Claimed for us and not begun, at the last look."""
 
     async def start(self) -> None:
         """Launch, and continue what a former process left running."""
@@ -49,14 +63,14 @@ class DurableEngine:
         dbos = (await asyncio.to_thread(importlib.import_module, "dbos")).DBOS
         dbos.destroy(destroy_registry=True)
         _take_over_logger()
-        await asyncio.to_thread(_set_aside_if_spoilt, self._path)
-        self._sql = _sqlite_engine(self._path)
+        self._sql = await asyncio.to_thread(database.opened, self._where)
         dbos(
             config={
                 "name": NAME,
                 "system_database_engine": self._sql,
-                "application_version": "forgehand-1",
-                "executor_id": "local",
+                "dbos_system_schema": database.SCHEMA,
+                "application_version": VERSION,
+                "executor_id": self._executor,
                 "max_executor_threads": 32,
                 "log_level": "ERROR",
                 "enable_otlp": False,
@@ -65,7 +79,7 @@ class DurableEngine:
             }
         )
         _take_over_logger()
-        self._workflow = self._define(dbos)
+        self._define(dbos)
         self._dbos = dbos
         await asyncio.to_thread(self._launch, dbos, self._sql)
 
@@ -75,13 +89,20 @@ class DurableEngine:
         from dbos import DBOSClient
 
         # Register the queue before the launch: DBOS would find a later one only a second later.
-        dbos.migrate(f"sqlite:///{self._path}")
-        client = DBOSClient(system_database_engine=sql, application_name=NAME)
-        client.register_queue(QUEUE, partition_concurrency=1, polling_interval_sec=QUEUE_SECONDS)
-        client.destroy()
+        url = database.url_of(self._where).render_as_string(hide_password=False)
+        dbos.migrate(url, schema=database.SCHEMA)
+        self._client = DBOSClient(
+            system_database_engine=sql,
+            dbos_system_schema=database.SCHEMA,
+            application_name=NAME,
+            retry_connection_errors=False,  # it would wait up to a minute more after the database is back
+        )
+        self._client.register_queue(
+            QUEUE, partition_concurrency=1, worker_concurrency=self._room, polling_interval_sec=QUEUE_SECONDS
+        )
         dbos.launch()
 
-    def _define(self, dbos: type[DBOS]) -> Any:
+    def _define(self, dbos: type[DBOS]) -> None:
         @dbos.step(name="advance")
         async def advance(session: str, n: int) -> None:
             # DBOS runs queued coroutines on its own loop; the turn's clients and locks live on ours.
@@ -89,13 +110,13 @@ class DurableEngine:
             future = asyncio.run_coroutine_threadsafe(self._run(key), self._loop)
             await asyncio.wrap_future(future)
 
-        @dbos.workflow(name="turn")
+        @dbos.workflow(name=WORKFLOW)
         async def turn(session: str, n: int) -> None:
             await advance(session, n)
 
-        return turn
-
     async def _run(self, key: TurnKey) -> None:
+        if not await self._is_ours(key) or key in self._running:
+            await asyncio.Event().wait()  # it begins so late that its turn was queued again
         task = asyncio.ensure_future(self._advance(key))
         self._running[key] = task
         try:
@@ -113,26 +134,46 @@ class DurableEngine:
         finally:
             self._running.pop(key, None)
 
+    async def _is_ours(self, key: TurnKey) -> bool:
+        while True:
+            try:
+                return await _asked(self._has_claimed, key)
+            except TransientError:
+                await asyncio.sleep(QUEUE_SECONDS)
+
+    def _has_claimed(self, key: TurnKey) -> bool:
+        found = self._asking().list_workflows(workflow_ids=[key.workflow_id], load_input=False, load_output=False)
+        return [(one.status, one.executor_id) for one in found] == [("PENDING", self._executor)]
+
+    @property
+    def running(self) -> int:
+        """Count the turns that this process runs."""
+        return len(self._running)
+
     async def submit(self, key: TurnKey, thread: str) -> None:
-        await asyncio.to_thread(self._enqueue, key, thread)
+        await _asked(self._enqueue, key, thread)
 
     def _enqueue(self, key: TurnKey, thread: str) -> None:
-        from dbos import SetEnqueueOptions, SetWorkflowID
-
-        dbos = self._launched()
+        client = self._asking()
         if self._look_up(key) is EngineStatus.ENDED:
-            dbos.delete_workflow(key.workflow_id)
-        with SetWorkflowID(key.workflow_id), SetEnqueueOptions(queue_partition_key=thread):
-            dbos.enqueue_workflow(QUEUE, self._workflow, str(key.session), key.n)
+            client.delete_workflow(key.workflow_id)
+        options: EnqueueOptions = {
+            "queue_name": QUEUE,
+            "workflow_name": WORKFLOW,
+            "workflow_id": key.workflow_id,
+            "queue_partition_key": thread,
+            "app_version": VERSION,
+        }
+        client.enqueue(options, str(key.session), key.n)
 
     async def status(self, key: TurnKey) -> EngineStatus:
-        return await asyncio.to_thread(self._look_up, key)
+        return await _asked(self._look_up, key)
 
     def _look_up(self, key: TurnKey) -> EngineStatus:
-        found = self._launched().get_workflow_status(key.workflow_id)
-        if found is None:
+        found = self._asking().list_workflows(workflow_ids=[key.workflow_id], load_input=False, load_output=False)
+        if not found:
             return EngineStatus.ABSENT
-        return _LIVE.get(found.status, EngineStatus.ENDED)
+        return _LIVE.get(found[0].status, EngineStatus.ENDED)
 
     async def resubmit(self, turns: list[tuple[TurnKey, str]]) -> int:
         resubmitted = 0
@@ -141,6 +182,38 @@ class DurableEngine:
                 await self.submit(key, thread)
                 resubmitted += 1
         return resubmitted
+
+    async def adopt(self, living: Callable[[], Awaitable[frozenset[str]]]) -> int:
+        """Queue again what replicas run that no longer live; return how many replicas that are. Safe to repeat, and
+        beside others: DBOS admits one runner for each turn.
+
+        `living` is called after a look at who runs something, so that nobody is missed who has just begun."""
+        claimed = await _asked(self._claimed)
+        there = await living()
+        left = {name: owner for name, owner in claimed.items() if owner not in there}
+        await _asked(self._queue_again, left)
+        return len(set(left.values()))
+
+    async def reclaim(self) -> int:
+        """Queue again what the database says we run and we do not: the answer to our claim was lost. Return how many
+        turns that are. Two looks must find the same, because we may be about to begin."""
+        claimed = await _asked(self._claimed)
+        begun = {key.workflow_id for key in self._running}
+        idle = {name: owner for name, owner in claimed.items() if owner == self._executor and name not in begun}
+        lost = {name: owner for name, owner in idle.items() if name in self._idle}
+        self._idle = frozenset(idle) - frozenset(lost)
+        await _asked(self._queue_again, lost)
+        return len(lost)
+
+    def _claimed(self) -> dict[str, str]:
+        """Return the workflows that some executor has claimed, of every version, each with its executor."""
+        found = self._asking().list_workflows(status="PENDING", load_input=False, load_output=False)
+        return {one.workflow_id: one.executor_id for one in found if one.executor_id is not None}
+
+    def _queue_again(self, left: dict[str, str]) -> None:
+        # Not `resume_workflows`: that would move them to another queue, past the order within a thread.
+        for name, owner in left.items():
+            self._asking()._sys_db.reenqueue_for_recovery(name, [owner], QUEUE)
 
     async def drain(self) -> None:
         self._draining = True
@@ -152,12 +225,25 @@ class DurableEngine:
         if self._dbos is not None:
             await asyncio.to_thread(self._dbos.destroy, workflow_completion_timeout_sec=0)
             self._dbos = None
+        if self._client is not None:
+            await asyncio.to_thread(self._client.destroy)
+            self._client = None
         if self._sql is not None:
             await asyncio.to_thread(self._sql.dispose)
 
-    def _launched(self) -> type[DBOS]:
-        assert self._dbos is not None, "the engine was not started"
-        return self._dbos
+    def _asking(self) -> DBOSClient:
+        assert self._client is not None, "the engine was not started"
+        return self._client
+
+
+async def _asked(ask: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Ask in a thread; a database that does not answer is an error that passes."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        return await asyncio.to_thread(ask, *args, **kwargs)
+    except SQLAlchemyError as error:
+        raise TransientError(f"The engine's database does not answer ({type(error).__name__}).", 5.0) from None
 
 
 def _take_over_logger() -> None:
@@ -165,42 +251,3 @@ def _take_over_logger() -> None:
     logger = logging.getLogger("dbos")
     logger.handlers.clear()
     logger.propagate = True
-
-
-def _set_aside_if_spoilt(path: Path) -> None:
-    """Replace a damaged file by a new one: its data may be lost, but the service must start."""
-    if not path.exists():
-        return
-    try:
-        with closing(sqlite3.connect(path, timeout=30.0)) as db:
-            sound = db.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
-    except sqlite3.OperationalError:
-        raise  # locked or no space: that says nothing about its data
-    except sqlite3.DatabaseError:
-        sound = False
-    if not sound:
-        log.error("engine.db is damaged: it is set aside, and unfinished turns start again from the store")
-        for suffix in ("", "-wal", "-shm"):
-            file = path.with_name(path.name + suffix)
-            if file.exists():
-                file.replace(path.with_name(f"{path.name}.damaged{suffix}"))
-
-
-def _sqlite_engine(path: Path) -> SqlEngine:
-    import sqlalchemy
-
-    path.touch(mode=0o600)
-    engine = sqlalchemy.create_engine(f"sqlite:///{path}", pool_size=8, max_overflow=8)
-
-    @sqlalchemy.event.listens_for(engine, "connect")
-    def configure(connection: sqlite3.Connection, _record: object) -> None:
-        connection.isolation_level = "IMMEDIATE"
-        connection.execute("PRAGMA busy_timeout=30000")
-        connection.execute("PRAGMA foreign_keys=ON")
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
-        if sqlite3.sqlite_version_info < (3, 42):
-            # DBOS stamps its rows with unixepoch('subsec'), which older SQLite answers with NULL.
-            connection.create_function("unixepoch", -1, lambda *_: time.time())
-
-    return engine

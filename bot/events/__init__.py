@@ -204,7 +204,7 @@ class OfStatus(Struct):
     installation: Numbered | None = None
 
 
-class Membership(Struct):
+class OrganisationMember(Struct):
     user: User | None = None
 
 
@@ -213,7 +213,7 @@ class OfPerson(Struct):
 
     action: str
     sender: User
-    membership: Membership | None = None
+    membership: OrganisationMember | None = None
     """Their place in an organisation."""
     member: User | None = None
     """The collaborator of a repository."""

@@ -207,6 +207,11 @@ class RepositoryCache:
         finally:
             await asyncio.to_thread(_remove_all, [place])
 
+    async def held(self) -> list[RepoId]:
+        """List the repositories that lie here."""
+        found = await asyncio.to_thread(lambda: sorted(self._root.glob("*.git")))
+        return [RepoId(int(one.stem)) for one in found if one.stem.isdecimal()]
+
     async def remove(self, repo_id: RepoId) -> None:
         async with self._lock(repo_id):
             await self._discard(repo_id)

@@ -15,6 +15,7 @@ class GitFailed(BotError):
         self.command = command
         self.exit_code = exit_code
         self.words = words
+        self.out_of_memory = "ut of memory" in words or "attempting to allocate" in words
 
 
 class GitTimedOut(TransientError):

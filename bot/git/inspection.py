@@ -175,7 +175,7 @@ async def _is_small_change(git_dir: Path, base: str, tree: str, max_files: int) 
     try:
         await run_git(argv, git_dir, io=Io(each=count.take, max_memory=COUNT_MEMORY), timeout=LOOK_SECONDS)
     except GitFailed as error:
-        if "ut of memory" not in error.words:
+        if not error.out_of_memory:
             raise
         return False
     return count.is_bounded

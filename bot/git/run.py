@@ -132,6 +132,7 @@ def environment(git_dir: Path | None, access: RemoteAccess | None, io: Io) -> di
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_PROTOCOL_FROM_USER": "0",
+        "GIT_ALLOC_LIMIT": str(io.max_memory),  # for one piece; the limit of all comes when git has started
     }
     if git_dir is not None:
         env["GIT_DIR"] = str(git_dir)

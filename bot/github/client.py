@@ -43,10 +43,12 @@ class GitHubApp:
         clock: Clock = time.time,
         on_secret: Callable[[str], None] = lambda _: None,
         on_retired: Callable[[str], None] = lambda _: None,
+        may_act: Callable[[], bool] = lambda: True,
         repeat_after: Sequence[float] = REPEAT_AFTER_SECONDS,
     ) -> None:
-        self._clock, self._on_secret, self._on_retired = clock, on_secret, on_retired
-        self._api = Api(settings.api_url, repeat_after)
+        """`may_act`: whether nobody else may be doing our work; until then nothing is asked for an installation."""
+        self._clock, self._on_secret, self._on_retired, self._may_act = clock, on_secret, on_retired, may_act
+        self._api, self.web_url = Api(settings.api_url, repeat_after), settings.url
         self._noreply_host = f"users.noreply.{urlsplit(settings.url).hostname}"
         self.attachments = Attachments(settings.url)
         self.job_logs = JobLogs(settings.api_url)
@@ -122,9 +124,8 @@ class GitHubApp:
 
     def installation(self, installation_id: InstallationId) -> InstallationClient:
         if installation_id not in self._installations:
-            tokens = Tokens(
-                installation_id, self.call, clock=self._clock, on_secret=self._on_secret, on_retired=self._on_retired
-            )
+            hears = {"on_secret": self._on_secret, "on_retired": self._on_retired}
+            tokens = Tokens(installation_id, self.call, clock=self._clock, may_act=self._may_act, **hears)
             self._installations[installation_id] = InstallationClient(installation_id, self._api, tokens)
         return self._installations[installation_id]
 

@@ -90,6 +90,7 @@ class _Held:
     dead_at: float
 
 
+OUT_OF_TOUCH = "This replica is out of touch with the others, who may have taken over its work."
 Scope = tuple[TokenPurpose, RepoId | None]
 
 
@@ -104,8 +105,10 @@ class Tokens:
         clock: Clock,
         on_secret: Callable[[str], None],
         on_retired: Callable[[str], None],
+        may_act: Callable[[], bool],
     ) -> None:
         self._installation = installation
+        self._may_act = may_act
         self._send = send
         self._clock = clock
         self._on_secret = on_secret
@@ -116,6 +119,8 @@ class Tokens:
 
     async def get(self, purpose: TokenPurpose, repo: RepoId | None, *, fresh: bool = False) -> Secret:
         """Return a token that is good for minutes; each scope has at most one mint at a time."""
+        if not self._may_act():
+            raise GitHubUnavailable(OUT_OF_TOUCH, retry_after=1.0)
         scope = (purpose, repo)
         before = self._held.get(scope)
         if not fresh and before is not None and self._clock() < before.renew_at:

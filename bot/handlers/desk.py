@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from bot import authorisation, commands
 from bot.authorisation import AccessDecision
@@ -16,7 +17,9 @@ from bot.events.threads import Remark
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
 from bot.live.board import LiveBoard
+from bot.loops import made_of
 from bot.models import SessionId, Thread, TurnKey, TurnState
+from bot.notices import Notices, Topic
 from bot.outbound import Outbound
 from bot.repo_config import RepoConfig
 from bot.sessions import starting_point
@@ -26,6 +29,9 @@ from bot.store.base import Store
 from bot.store.deliveries import DeliveryState
 from bot.store.files import KeptFiles
 from bot.words import replies
+
+LOOKED_AT = 4_000
+"""Characters that we read of people who may not command us: enough to see whether they meant to."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +64,24 @@ class Desk:
     board: LiveBoard
     cache: RepositoryCache
     files: KeptFiles
-    admit: Callable[[], None]
-    """Say that a turn waits."""
-    poke: Callable[[TurnKey], None]
-    """Say that a turn's row has changed."""
-    sweep: Callable[[], None]
-    """Say that an environment was given up."""
-    doubt: Callable[[int | None], None]
-    """Have pages ask GitHub again what a person may see (None: anybody)."""
+    notices: Notices
     clock: Callable[[], float] = time.time
+
+    def admit(self) -> None:
+        """Say that a turn waits."""
+        self.notices.tell(Topic.QUEUE)
+
+    def poke(self, key: TurnKey) -> None:
+        """Say that a turn's row has changed."""
+        self.notices.tell(Topic.TURN, key.workflow_id)
+
+    def sweep(self) -> None:
+        """Say that an environment was given up."""
+        self.notices.tell(Topic.ENVIRONMENT)
+
+    def doubt(self, person: int | None) -> None:
+        """Have pages ask GitHub again what a person may see (None: anybody)."""
+        self.notices.tell(Topic.ACCESS, person)
 
     async def judge(self, remark: Remark) -> AccessDecision:
         """Decide whether the author may command us; only people who could be allowed cost a request to GitHub."""
@@ -107,6 +122,33 @@ class Desk:
         else:
             await self.outbound.comment(remark.thread, f"{marker}\n{text}", marker)
 
+    async def answer(self, remark: Remark, kind: str, text: str) -> None:
+        """Keep one answer of each kind on a thread and bring it up to date: older ones would only mislead.
+
+        GitHub sends no notification for an edit, so a reaction shows that the answer is there."""
+        words = f"{text}\n\n<sub>{replies.as_of(self.clock(), remark.author.login)}</sub>"
+        if remark.spot is not None:
+            await self.reply(remark, words)
+            return
+        marker = f"<!-- forgehand:answer={kind} -->"
+        posted = await self.outbound.comment(remark.thread, f"{marker}\n{words}", marker)
+        if not posted.as_given:
+            await self.outbound.edit_comment(remark.thread, posted.id, f"{marker}\n{words}")
+        await self.react(remark, "+1")
+
+    async def links(self, key: TurnKey) -> str:
+        """Lead to the live comment of a turn, to its pull request and to the session's page."""
+        session, comment = await sessions.session(self.store, key.session), await posts.get(self.store, key)
+        pages, address = self.settings.public_url, ""
+        if comment is not None and comment.comment_id is not None:
+            address = self.outbound.comment_address(session.thread, comment.comment_id)
+        found = [
+            f"[live comment]({address})" if address else "",
+            f"[pull request #{session.pull_number}]({session.pull_url})" if session.pull_url else "",
+            f"[session]({pages}/sessions/{session.id})" if pages else "",
+        ]
+        return " · ".join(filter(None, found))
+
     async def refuse(self, remark: Remark, sentence: str) -> Handled:
         """Answer with the sentence, which `why` says again later."""
         await self.reply(remark, sentence)
@@ -114,8 +156,20 @@ class Desk:
 
     async def without_command(self, remark: Remark, plain: str = replies.NO_COMMAND) -> Handled:
         """Ignore it; the reason is `plain`, unless a person seems to mean a command."""
+        slug = (await self.github.identity()).slug
+        if not remark.is_bot and await made_of(
+            remark.body[:LOOKED_AT], partial(commands.misaddressed, word=self.settings.command, app_slug=slug)
+        ):
+            return await self._how_to_begin(remark, slug)
         meant = not remark.is_bot and await self.names_us(remark)
         return ignored(replies.no_command_but_named(self.settings.command) if meant else plain)
+
+    async def _how_to_begin(self, remark: Remark, slug: str) -> Handled:
+        """Tell people who may command us, once on a thread, how to write it."""
+        if (await self.judge(remark)).allowed:
+            marker, words = "<!-- forgehand:answer=begin -->", replies.how_to_begin(self.settings.command, slug)
+            await self.outbound.comment(remark.thread, f"{marker}\n{words}", marker)
+        return ignored(replies.no_command_but_named(self.settings.command))
 
     async def names_us(self, remark: Remark) -> bool:
         slug = (await self.github.identity()).slug

@@ -89,11 +89,11 @@ class Rota:
 class Intake:
     """Handles threads side by side, so that neither a slow thread nor an account with thousands holds up the others."""
 
-    def __init__(self, desk: Desk, wakes: asyncio.Event) -> None:
+    def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._rota = Rota()
         self._bodies = asyncio.Semaphore(BODIES_AT_ONCE)
-        self.loop = Loop("intake", self._look, LOOK_SECONDS, wakes=wakes)
+        self.loop = Loop("intake", self._look, LOOK_SECONDS)
 
     async def _look(self) -> float:
         """Take up what waits, and return how long until the next look without a wake-up."""

@@ -6,22 +6,22 @@ from functools import partial
 
 from bot import commands
 from bot.authorisation import AccessAnswer
-from bot.commands.options import NO_OPTIONS
+from bot.commands import Command
+from bot.commands.options import NO_OPTIONS, Options
 from bot.errors import CommandError
 from bot.events.threads import IssueOpened, Labeled, PullOpened, Remark, ReviewWanted
 from bot.github.types import Pull
 from bot.handlers import answers, table, turns
-from bot.handlers.desk import Desk, Handled, ignored, refused
+from bot.handlers.desk import LOOKED_AT, Desk, Handled, acted, ignored, refused
 from bot.handlers.turns import Wish
 from bot.loops import made_of
 from bot.models import Outcome, TurnState
 from bot.repo_config import Triggers
+from bot.sessions.money.budget import Prices, UnknownPrice
 from bot.store import repos, sessions
 from bot.store.sessions import Turn
-from bot.words import replies
+from bot.words import endings, replies
 
-LOOKED_AT = 4_000
-"""Characters that we read of people who may not command us: enough to see whether they meant to."""
 WORK = Wish(commands.FREE_TEXT, "", NO_OPTIONS)
 """Work for which the thread itself says what to do."""
 
@@ -53,7 +53,30 @@ async def handle(remark: Remark, desk: Desk) -> Handled:
     if error is not None:
         return await desk.refuse(remark, error)
     assert command is not None
+    return await _carry_out(command, remark, desk)
+
+
+async def _carry_out(command: Command, remark: Remark, desk: Desk) -> Handled:
+    if command.word == commands.THANKS:
+        await desk.react(remark, "heart")
+        return acted(reason="it thanks us and asks for nothing")
+    if (unusable := await _unusable(command.options, remark, desk)) is not None:
+        return await desk.refuse(remark, f"Nothing was started. {unusable}")
     return await table.carry_out(command, remark, desk)
+
+
+async def _unusable(options: Options, remark: Remark, desk: Desk) -> str | None:
+    """Say which option names something that does not exist, before anything is queued or paid for."""
+    if options.model is not None:
+        try:
+            Prices(desk.settings.model.prices).of(options.model)
+        except UnknownPrice as unknown:
+            return str(unknown)
+    if options.base is not None:
+        reads = desk.github.installation(remark.thread.installation)
+        if await reads.branch_sha(remark.thread.repo, options.base) is None:
+            return endings.branch_missing(options.base)
+    return None
 
 
 async def _by_trigger(remark: Remark, desk: Desk) -> Handled:

@@ -15,6 +15,7 @@ from bot.handlers.commands import (
     deny,
     fix_ci,
     init,
+    models,
     plan,
     resolve,
     retry,
@@ -36,7 +37,9 @@ async def carry_out(command: Command, remark: Remark, desk: Desk) -> Handled:
 
 async def show_help(_: Command, remark: Remark, desk: Desk) -> Handled:
     lines = [(one.usage, one.what) for one in TABLE]
-    await desk.reply(remark, replies.help_text(desk.settings.command, lines, USAGE.values()))
+    config, _problem = await desk.config_of(remark.thread)
+    closes = config is not None and config.pull.closes
+    await desk.answer(remark, "help", replies.help_text(desk.settings.command, lines, USAGE.values(), closes=closes))
     return acted()
 
 
@@ -57,6 +60,7 @@ TABLE: tuple[Feature[Any], ...] = (
     status.FEATURE,
     why.FEATURE,
     cost.FEATURE,
+    models.FEATURE,
     init.FEATURE,
     Feature("help", "help", "lists the commands", polite=True, handle=show_help),
 )

@@ -1,6 +1,7 @@
 """Keep every live comment true to the store: one writer per installation, only the latest state, final forms first.
 
-A crash loses what waits here. At start, `say_unsaid` touches every turn whose final form may not be on GitHub.
+A crash loses what waits here, and a lost connection what others told us. Then, and at start, `say_unsaid` touches every
+turn whose final form may not be on GitHub.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from bot.live import render
 from bot.live.edit_quota import Due, DueList, EditQuotas, Weight
 from bot.live.page import Page, Rendered
 from bot.live.questions import Questions, TickBox
-from bot.live.state import Folds
 from bot.models import InstallationId, Thread, TurnKey, TurnState
+from bot.notices import Notices, Topic
 from bot.outbound import Outbound
 from bot.store import approvals, posts, sessions
 from bot.store.base import Store
@@ -45,12 +46,14 @@ class LiveBoard:
         self,
         store: Store,
         outbound: Outbound,
-        folds: Folds,
         page: Page,
         quotas: EditQuotas,
+        notices: Notices,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.folds = folds
+        self.folds = page.folds
+        self._notices = notices
+        notices.on(Topic.COMMENT, self._hear)
         self._store = store
         self._outbound = outbound
         self._page = page
@@ -82,7 +85,16 @@ class LiveBoard:
     def touch(self, key: TurnKey, *, final: bool = False, pressing: bool = False) -> None:
         """`pressing`: somebody waits for what the comment says next."""
         weight = Weight.FINAL if final else Weight.PRESSING if pressing else Weight.NEWS
-        self._start(self._touch(key, weight))
+        self._notices.tell(Topic.COMMENT, key.workflow_id, int(weight))
+
+    def _hear(self, turn: str, weight: int) -> None:
+        """Only the leader hears it: GitHub's limits are for all replicas together."""
+        self._start(self._touch(TurnKey.parse(turn), Weight(weight)))
+
+    def leave(self, key: TurnKey) -> None:
+        """Forget what was read of a turn that has ended, unless its comment is written here."""
+        if not self._notices.leads:
+            self.folds.forget(key)
 
     async def post(self, key: TurnKey) -> None:
         """Find or create the comment, then react: at once if the quota permits."""

@@ -13,11 +13,13 @@ from bot.agent.findings import ReviewFinding, ReviewVerdict
 from bot.errors import BotError, TransientError
 from bot.github.types import Annotation, Button, CheckOutput
 from bot.kinds.review import HandedOver
+from bot.live.questions import is_retry_useless
+from bot.live.sections import agents_words, clip
 from bot.loops import Loop
-from bot.models import InstallationId, Outcome, TurnState
+from bot.models import InstallationId, Outcome, Thread, TurnState
 from bot.outbound import Outbound, neutralise
 from bot.proposal import verification
-from bot.store import ci, sessions
+from bot.store import ci, posts, sessions
 from bot.store.base import Store
 from bot.store.ci import MOVED, TurnCheck
 from bot.store.sessions import Turn
@@ -30,6 +32,7 @@ PAUSE_SECONDS = 2.0
 NAME = "Forgehand"
 MOST_ANNOTATIONS = 200
 MOST_MESSAGE = 4_000
+MOST_WORDS = 1_500
 STOP = Button("Stop", "Stop it and keep the work so far", "stop")
 RETRY = Button("Run again", "Run the last turn again", "retry")
 _CONCLUSIONS = {
@@ -43,13 +46,20 @@ _PUSHED = (Outcome.PULL_REQUEST, Outcome.PUSHED)
 _LOUD = ("critical", "major", "blocker", "high")
 
 
-def check_output(turn: Turn, wanted: str) -> CheckOutput:
+def check_output(turn: Turn, wanted: str, comment_url: str = "") -> CheckOutput:
+    """Show a state of the turn; `comment_url` is its live comment's, which has the details."""
+    shown, link = _output(turn, wanted), endings.all_in_the_comment(comment_url)
+    summary = "\n\n".join(filter(None, (shown.summary, link)))
+    return replace(shown, summary=summary or shown.title, details_url=comment_url or None)
+
+
+def _output(turn: Turn, wanted: str) -> CheckOutput:
     if wanted == MOVED:
         return CheckOutput("Newer commits", endings.moved_on(), "skipped")
     if wanted == TurnState.QUEUED:
         return CheckOutput("Queued", endings.waits(), status="queued", buttons=(STOP,))
     if wanted == TurnState.RUNNING:
-        return CheckOutput("Under way", endings.is_shown_in_the_comment(), status="in_progress", buttons=(STOP,))
+        return CheckOutput("Under way", endings.under_way(), status="in_progress", buttons=(STOP,))
     return _of_review(turn) or _of_work(turn, turn.outcome or Outcome.FAILED)
 
 
@@ -61,7 +71,7 @@ def _of_review(turn: Turn) -> CheckOutput | None:
     changes_wanted = review.verdict is ReviewVerdict.REQUEST_CHANGES  # not a failure of the commit: people decide
     return CheckOutput(
         title=on_reviews.headline(review.verdict),
-        summary=turn.detail or endings.is_shown_in_the_comment(),
+        summary=turn.detail or "",
         conclusion="neutral" if changes_wanted else _CONCLUSIONS[Outcome.REVIEWED],
         annotations=tuple(_annotation(one) for one in review.comments[:MOST_ANNOTATIONS]),
         buttons=(RETRY,),
@@ -70,18 +80,21 @@ def _of_review(turn: Turn) -> CheckOutput | None:
 
 def _of_work(turn: Turn, outcome: Outcome) -> CheckOutput:
     """Fail for what the work has broken; people decide on what could not be verified, or was broken before."""
-    title, summary = endings.headline(outcome), turn.detail or endings.is_shown_in_the_comment()
+    title, words = endings.headline(outcome), clip((turn.agent_result or "").strip(), MOST_WORDS)
+    summary = "\n\n".join(filter(None, (turn.detail, agents_words(words, 2 * MOST_WORDS))))
     conclusion = _CONCLUSIONS.get(outcome, "neutral")
     if outcome in _PUSHED:
         conclusion = "success"
         if turn.verified:
             told = verification.words(turn.verified, neutralise.block, mended=turn.mending is not None)
-            summary = f"{summary}\n\n**Verified by Forgehand:** {told}"
+            summary = f"{summary}\n\n**{verification.heading(turn.verified)}:** {told}"
             if verification.work_fails(turn.verified):
                 title, conclusion = endings.with_failing_checks(title), "failure"
             elif not verification.all_passed(turn.verified):
                 conclusion = "neutral"
-    return CheckOutput(title=title, summary=summary, conclusion=conclusion, buttons=(RETRY,))
+    return CheckOutput(
+        title=title, summary=summary, conclusion=conclusion, buttons=() if is_retry_useless(turn) else (RETRY,)
+    )
 
 
 def _annotation(one: ReviewFinding) -> Annotation:
@@ -138,5 +151,11 @@ class CheckBoard:
             sha=check.sha,
             name=NAME,
             external_id=f"{check.session_id}-{check.turn}",
-            output=check_output(turn, check.wanted),
+            output=check_output(turn, check.wanted, await self._comment_url(home, check)),
         )
+
+    async def _comment_url(self, home: Thread, check: TurnCheck) -> str:
+        comment = await posts.get(self._store, check.key)
+        if comment is None or comment.comment_id is None:
+            return ""
+        return self._outbound.comment_address(comment.moved_to or home, comment.comment_id)

@@ -118,7 +118,7 @@ class Page:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
-        self._folds = folds
+        self.folds = folds
         self._settings = settings
         self._find_place = find_place
         self._clock = clock
@@ -135,7 +135,7 @@ class Page:
         turn = await sessions.turn(self._store, key)
         session = await sessions.session(self._store, key.session)
         asked, means = await approvals.of_turn(self._store, key), await self._means(turn)
-        state, limits = await self._folds.of(key), self._settings.limits
+        state, limits = await self.folds.of(key), self._settings.limits
         account = await spend.account(self._store, key.session, turn=turn.n, at=turn.finished_at)
         return TurnView(
             turn=turn,
@@ -180,7 +180,10 @@ class Page:
         if latest is None or latest.key != turn.key:
             return []
         offered += [box for one in questions.answerable(asked) for box in questions.to_answer_late(one.id)]
-        return offered + questions.at_the_end(turn.outcome or Outcome.FAILED, means)
+        at_the_end = questions.at_the_end(turn.outcome or Outcome.FAILED, means)
+        return offered + [
+            box for box in at_the_end if box is not questions.RETRY or not questions.is_retry_useless(turn)
+        ]
 
     async def _open_findings(self, turn: Turn, session: Session) -> int:
         if turn.outcome is not Outcome.PUSHED or turn.part(OnFork).fork is not None or session.pull_number is None:

@@ -17,8 +17,9 @@ from bot.outbound import Outbound, neutralise
 from bot.store import approvals
 from bot.store.approvals import Approval, ApprovalKind, ApprovalState, QuestionComment
 from bot.store.base import Store
+from bot.store.sessions import Turn
 from bot.text import markup
-from bot.words import on_approvals, on_forks
+from bot.words import endings, on_approvals, on_forks
 
 if TYPE_CHECKING:
     from bot.live.page import TurnView
@@ -83,6 +84,13 @@ def at_the_end(outcome: Outcome, means: FundsState = FundsState.LEFT) -> list[Ti
     if outcome is Outcome.OVER_BUDGET:
         return [CONTINUE]
     return [CONTINUE] * (outcome in _ON) + [RETRY] * (outcome in _AGAIN)
+
+
+def is_retry_useless(turn: Turn) -> bool:
+    """Tell whether another try must end in the same way."""
+    if turn.outcome is Outcome.FAILED:
+        return turn.agent_error == endings.IN_THE_COMMAND
+    return not turn.traits.repeatable and turn.outcome in (Outcome.REFUSED, Outcome.NO_CHANGE)
 
 
 def boxes_of(approval_id: str, offered: Sequence[TickBox]) -> list[TickBox]:

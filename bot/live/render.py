@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bot.funds import FundsState
 from bot.kinds.review import HandedOver
 from bot.kinds.shape import BroughtHome, OnFork
 from bot.live import questions, sections
@@ -124,6 +125,10 @@ def _next(view: TurnView, outcome: Outcome) -> str:
     review = view.turn.part(HandedOver).review
     if outcome is Outcome.REVIEWED and review is not None and not review["comments"]:
         instead = endings.after_a_clean_review(view.command)
+    if outcome is Outcome.FAILED and view.means is FundsState.LEFT:
+        instead = endings.after_failure(view.turn.agent_error, view.command)
+    if not view.turn.traits.repeatable and outcome in (Outcome.REFUSED, Outcome.NO_CHANGE):
+        instead = endings.for_something_else(view.command)
     if outcome is Outcome.NEEDS_INPUT and view.boxes:
         instead = endings.tick_or_say(view.command)
     looked = f" {on_reviews.open_still(view.findings, view.command)}" if view.findings else ""

@@ -218,8 +218,10 @@ def verified(view: TurnView) -> str:
     """Tell what Forgehand itself ran; the agent's claims stand in the agent's words."""
     mended = view.turn.mending is not None and view.turn.state is TurnState.DONE
     declared = bool(repo_config.load(view.turn.config).checks)
-    words = verification.words(view.verified, neutralise.block, mended=mended, declared=declared)
-    return f"**Verified by Forgehand:** {words}"
+    words = verification.without_checks(view.command, declared=declared)
+    if view.verified:
+        words = verification.words(view.verified, neutralise.block, mended=mended)
+    return f"**{verification.heading(view.verified)}:** {words}"
 
 
 def pinned(view: TurnView) -> str:

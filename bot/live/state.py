@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 from collections import deque
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from bot.loops import in_portions
 from bot.models import TurnKey
@@ -40,6 +42,13 @@ MOST_ASKED = 100
 """Further questions of a turn get no answer."""
 MOST_SPAWNING = 1000
 PAGE = 500
+MOST_CHECKS = 100
+LONGEST_CHECK = 300
+_CHECK = re.compile(
+    r"\b(?:\w*tests?|checks?|lint|mypy|ruff|flake8|tsc|eslint|tox|nox|jest|vitest|rspec|phpunit|make|cargo|go (?:build"
+    r"|vet)|gradlew?|mvn|build)\b"
+)
+"""Commands that judge the code. Others may fail for many reasons."""
 
 
 @dataclass
@@ -52,6 +61,15 @@ class ToolCall:
     began_at: float
     ok: bool | None = None
     summary: str = ""
+
+
+@dataclass
+class AgentCheck:
+    """A check that the agent ran: the places in the stream where it first failed, and where it passed last."""
+
+    command: str
+    failed: str = ""
+    passed: str = ""
 
 
 @dataclass
@@ -78,6 +96,10 @@ class LiveState:
     pulse_at: float | None = None
     heard: list[tuple[str, str]] = field(default_factory=list)
     """Words that people sent to the agent while it worked, each with its author."""
+    trials: dict[str, AgentCheck] = field(default_factory=dict)
+    """By command."""
+    _trying: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By the call's id: the command of a check, and its place."""
 
     def copy(self) -> LiveState:
         return replace(
@@ -88,6 +110,8 @@ class LiveState:
             files=dict(self.files),
             log=deque(self.log, maxlen=LOG_LINES),
             heard=list(self.heard),
+            trials={command: replace(one) for command, one in self.trials.items()},
+            _trying=dict(self._trying),
         )
 
     @property
@@ -100,7 +124,13 @@ class LiveState:
         """Return the agent's own words: those of a failed end are its program's."""
         return self.ended.text if self.ended is not None and self.ended.ok and self.ended.text else self.said
 
-    def apply(self, event: AgentEvent, at: float) -> None:
+    @property
+    def proof(self) -> AgentCheck | None:
+        """Return the check that the agent saw fail first and pass in the end."""
+        return next((one for one in reversed(self.trials.values()) if one.failed and one.passed), None)
+
+    def apply(self, event: AgentEvent, at: float, place: str = "") -> None:
+        """`place` names the event on the session's page."""
         self.pulse_at = at
         if not isinstance(event, Retrying):
             self.retrying = None
@@ -112,6 +142,7 @@ class LiveState:
                 self._note(at, event.text)
             case ToolCalled() | ToolReturned():
                 self._tool(event, at)
+                self._try(event, place)
             case FileChanged() if event.path in self.files or len(self.files) < MOST_FILES:
                 added, removed = self.files.get(event.path, (0, 0))
                 self.files[event.path] = added + event.added, removed + event.removed
@@ -160,9 +191,35 @@ class LiveState:
                 tool.ok, tool.summary = event.ok, event.summary
                 self._note(at, f"{'ok' if event.ok else 'failed'}: {event.summary}")
 
+    def _try(self, event: ToolCalled | ToolReturned, place: str) -> None:
+        if isinstance(event, ToolCalled):
+            command = event.input.get("command")
+            if isinstance(command, str) and _CHECK.search(command[:LONGEST_CHECK]) and len(command) <= LONGEST_CHECK:
+                self._trying[event.id] = " ".join(command.split()), place
+                _bound(self._trying)
+            return
+        if (called := self._trying.pop(event.id, None)) is None:
+            return
+        command, place = called
+        trial = self.trials.pop(command, None) or AgentCheck(command)
+        self.trials[command] = trial  # the latest one stands last
+        _bound(self.trials)
+        trial.passed = place if event.ok else ""
+        trial.failed = trial.failed or ("" if event.ok else place)
+
     def _note(self, at: float, text: str) -> None:
         line = next((one.strip() for one in text.splitlines() if one.strip()), "")
         self.log.append((at, line[:LOG_LINE_LENGTH]))
+
+
+def _bound(kept: dict[str, Any]) -> None:
+    if len(kept) > MOST_CHECKS:
+        del kept[next(iter(kept))]
+
+
+def place_of(seq: int, part: int) -> str:
+    """Name an event by its line and its place in it, for a link to it."""
+    return f"e{seq}-{part}"
 
 
 @dataclass
@@ -187,8 +244,8 @@ class Folds:
             while rows := await conversation.events_of_turn(self._store, key, fold.seq, PAGE):
                 async for row in in_portions(rows):
                     if row.kind == conversation.STREAM:
-                        for event in fold.decoder.feed(row.line):
-                            fold.state.apply(event, row.at)
+                        for part, event in enumerate(fold.decoder.feed(row.line)):
+                            fold.state.apply(event, row.at, place_of(row.seq, part))
                     else:
                         fold.state.told(row.line)
                     fold.seq = row.seq

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from bot.errors import GitHubRefused, GitHubUnavailable
 from bot.github import checks, reviews, writes
@@ -16,10 +18,10 @@ from bot.github.client import GitHubApp, InstallationClient
 from bot.github.reads import carries
 from bot.github.types import CheckOutput, Pull, ReviewDraft
 from bot.loops import made_of
-from bot.models import InstallationId, Thread
+from bot.models import InstallationId, RepoId, Thread
 from bot.outbound import neutralise, prose
 from bot.outbound.redact import Redactor
-from bot.outbound.signing import SignedCommits, WritePace
+from bot.outbound.signing import SignedCommits
 from bot.text import blocks
 
 T = TypeVar("T")
@@ -64,7 +66,7 @@ class Outbound:
         self._on_made = on_made
         """Called for each thing that is made, since GitHub counts them."""
         self._look_after = tuple(look_after)
-        self.commits = SignedCommits(app, self._pace, lambda text: self.text(TextKind.COMMIT, text))
+        self.commits = SignedCommits(app, self._pace.in_order, lambda text: self.text(TextKind.COMMIT, text))
 
     def text(self, kind: TextKind, text: str, *, closes: int | None = None) -> str:
         """Redact, make harmless and cut to GitHub's limit. `closes`: the one issue that it may close."""
@@ -75,6 +77,10 @@ class Outbound:
             return neutralise.whole_plain(clean[:COMMIT_LIMIT], closes)
         limit = prose.CHECK_LIMIT if kind is TextKind.CHECK else prose.BODY_LIMIT
         return prose.fitted(clean, limit, lambda text: neutralise.whole(text, closes))
+
+    def comment_address(self, thread: Thread, comment_id: int) -> str:
+        """Return where people find a comment of a thread; GitHub leads from an issue's address to its pull request."""
+        return f"{self._app.web_url}/{thread.repo.full_name}/issues/{thread.number}#issuecomment-{comment_id}"
 
     async def comment(self, thread: Thread, body: str, marker: str) -> Posted:
         """Find our comment with this marker on its first line, or make it."""
@@ -277,3 +283,58 @@ class Outbound:
             if found is not None:
                 return found
         return None
+
+
+PATIENCE_SECONDS = 2.0
+"""A change that takes longer holds up only its own thread. GitHub asks for one at a time. While it does not answer, a
+few beside each other are far from the hundred that it allows."""
+
+
+class WritePace:
+    """Puts changes at GitHub in order. It lives in memory: after a restart the first refusal teaches it again."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._changing: WeakValueDictionary[InstallationId, asyncio.Lock] = WeakValueDictionary()
+        self._threads: WeakValueDictionary[tuple[RepoId, int], asyncio.Lock] = WeakValueDictionary()
+        self._paused_until: dict[InstallationId, float] = {}
+
+    @asynccontextmanager
+    async def in_order(self, thread: Thread) -> AsyncIterator[None]:
+        """Wait for the changes before this one; during a pause, raise GitHubUnavailable with the time to wait."""
+        of_thread = self._threads.setdefault((thread.repo.id, thread.number), asyncio.Lock())
+        of_all = self._changing.setdefault(thread.installation, asyncio.Lock())
+        async with of_thread, _for_a_while(of_all):
+            wait = self.pause(thread.installation)
+            if wait > 0:
+                raise GitHubUnavailable("GitHub asked us to wait.", wait)
+            try:
+                yield
+            except GitHubUnavailable as error:
+                if error.retry_after is not None:
+                    self._paused_until[thread.installation] = self._clock() + error.retry_after
+                raise
+
+    def pause(self, installation: InstallationId) -> float:
+        """Return the seconds until changes may be made again."""
+        return max(0.0, self._paused_until.get(installation, 0.0) - self._clock())
+
+
+@asynccontextmanager
+async def _for_a_while(lock: asyncio.Lock) -> AsyncIterator[None]:
+    """Hold the lock to the end of the block, or until others have waited long enough."""
+    await lock.acquire()
+    held = True
+
+    def let_go() -> None:
+        nonlocal held
+        if held:
+            held = False
+            lock.release()
+
+    timer = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, let_go)
+    try:
+        yield
+    finally:
+        timer.cancel()
+        let_go()

@@ -7,13 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from bot.kinds import TRAITS
+from bot.kinds.shape import AgentReading, P, Titled
 from bot.models import TokenUsage, TurnKey
 from bot.outbound import neutralise
-from bot.proposal import verification
+from bot.proposal import titles, verification
+from bot.proposal.titles import TitleSources
 from bot.text.blocks import plain
 from bot.text.markup import shown
 from bot.text.scanner import BlockForm, margin, scan
 from bot.text.visible import visible
+from bot.words import on_money
 
 PLACES = tuple(
     f"{folder}pull_request_template{ending}" for folder in (".github/", "", "docs/") for ending in (".md", ".txt", "")
@@ -23,9 +27,11 @@ MAX_TEMPLATE = 20_000
 MAX_SUBJECT = 72
 MAX_TITLE = 120
 MAX_MESSAGE = 4_000
+MAX_SUMMARY = 1_500
 MAX_ASKED = 2_000
 MAX_DONE = 12_000
 MAX_FILES = 50
+MOST_HEARD, MAX_HEARD = 10, 400
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _ASKS = {
@@ -129,17 +135,22 @@ class AskedTurn(Protocol):
     def agent_result(self) -> str | None: ...
     @property
     def mending(self) -> int | None: ...
+    def part(self, of: type[P], /) -> P: ...
 
 
 class Spent(Protocol):
     @property
     def usd(self) -> float: ...
     @property
+    def unconfirmed_usd(self) -> float: ...
+    @property
     def usage(self) -> TokenUsage: ...
 
 
 Inert = Callable[[str], str]
-_HEADING = re.compile(r"^\s*(?:#{1,6}\s+|[-*+>]\s+|\d+[.)]\s+|\*\*|__)+")
+FIXED = "Fix the failing checks"
+_DISCUSSIONS = re.compile(r"^D\d{1,3}(?: \((?:open|done)\))?:.*\Z", re.MULTILINE | re.DOTALL)
+"""Answers to discussions of the diff are posted there."""
 _SKIP = re.compile(r"\[\s*(?:skip\s+(?:ci|actions)|(?:ci|no|actions)\s+skip|no\s+ci)\s*\]", re.IGNORECASE)
 _SKIP_TRAILER = re.compile(r"^([^\S\n]*)skip-checks(\s*):", re.IGNORECASE | re.MULTILINE)
 _TRAILER = re.compile(r"^([^\S\n]*)([A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)+)[ \t]*:", re.MULTILINE)
@@ -149,31 +160,26 @@ _MENTION = re.compile(r"(?<![\w/.+-])@(?=[A-Za-z0-9])")
 _SLASH_COMMAND = re.compile(r"^([^\S\n]*)/(?=[a-z])", re.MULTILINE)
 
 
-def subject(turn: AskedTurn, limit: int = MAX_SUBJECT) -> str:
-    """Write one line: the agent's first words if they read like a title, else those of the request."""
-    return first_title((turn.agent_result or "", turn.prompt), limit) or f"Changes for #{turn.number}"
+def title(turn: AskedTurn, limit: int = MAX_SUBJECT) -> str:
+    """Write the subject of the commit, or the title of the pull request."""
+    read = turn.part(AgentReading)
+    given, words, fix = turn.part(Titled).title, turn.agent_result or "", TRAITS[turn.kind].mends_checks
+    sources = TitleSources(given, words, "" if fix else read.thread_title, turn.prompt, read.follows)
+    return calm_title(sources, limit) or (FIXED if fix else f"Changes for #{turn.number}")
 
 
-def first_title(texts: Sequence[str], limit: int = MAX_SUBJECT) -> str | None:
-    """Return the first line of the first text that reads like a title."""
-    for text in texts:
-        first = next((line.strip() for line in visible(text[:20_000]).splitlines() if line.strip()), "")
-        line = _calm(_HEADING.sub("", first)).strip(" *_.:")
-        if 4 <= len(line) <= 2 * limit and not line.lower().startswith(_CHATTER):
-            return _cut(line[0].upper() + line[1:], limit)
-    return None
-
-
-_CHATTER = ("i ", "i'", "i’", "the ", "all ", "done", "here", "now ", "let ", "everything", "summary", "great", "ok")
-"""Agents begin a report, not a title, with these."""
+def calm_title(sources: TitleSources, limit: int = MAX_SUBJECT) -> str:
+    """Choose a title in which nothing closes, mentions or skips; empty if nothing says what the change is."""
+    return _cut(_calm(titles.title(sources, limit) or ""), limit)
 
 
 def commit_message(turn: AskedTurn, *, noreply_host: str) -> str:
-    """Write subject, request and trailers; nothing in it closes, mentions, skips or signs for anybody."""
-    asked = _calm(visible(turn.prompt)).strip()
-    body = _cut(asked, MAX_MESSAGE) or "What the thread asks for."
-    trailers = _trailers(turn, noreply_host)
-    return "\n\n".join([subject(turn), f"For #{turn.number}. Asked for in these words:", body, trailers])
+    """Write subject, summary, request and trailers; nothing in it closes, mentions, skips or signs for anybody."""
+    said = _DISCUSSIONS.sub("", visible((turn.agent_result or "")[:MAX_DONE]))
+    done = _cut(_calm(titles.unlinked(said)).strip(), MAX_SUMMARY)
+    asked = _cut(_calm(visible(turn.prompt)).strip(), MAX_MESSAGE)
+    origin = f"For #{turn.number}. Asked for in these words:\n\n{asked}" if asked else f"For #{turn.number}."
+    return "\n\n".join(filter(None, (title(turn), done, origin, _trailers(turn, noreply_host))))
 
 
 def merge_message(turn: AskedTurn, base: str, conflicts: Sequence[str], *, noreply_host: str) -> str:
@@ -200,16 +206,23 @@ def undo_message(turn: AskedTurn, undone: TurnKey, sha: str) -> str:
     )
 
 
-def pull_title(turn: AskedTurn) -> str:
-    return subject(turn, MAX_TITLE)
-
-
 @dataclass(frozen=True)
 class Extras:
     report: Sequence[str] = ()
     """Notable changes, as markdown that cannot act."""
     template: str | None = None
     closes: bool = False
+    command: str = "/claude"
+    declared: bool = False
+    """The repository's config names checks."""
+    comment_url: str = ""
+    """The live comment."""
+    session_url: str = ""
+    """The session's page; empty if others cannot reach our pages."""
+    trial: tuple[str, str, str] | None = None
+    """A check that the agent saw fail first and pass in the end: the command, and the places of both on the page."""
+    heard: Sequence[tuple[str, str]] = ()
+    """What people said while it worked, each with its author."""
 
 
 def pull_body(  # noqa: PLR0913 - each part of the body, by name
@@ -234,21 +247,26 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
     ours = {
         "link": f"{'Closes' if extras.closes else 'For'} #{number}",
         "done": done,
-        "verified": verification.words(verified, block, mended=turn.mending is not None),
+        "verified": verification.words(verified, block, mended=turn.mending is not None)
+        if verified
+        else verification.without_checks(extras.command, declared=extras.declared),
     }
+    heading = verification.heading(verified)
     # A heading of the template's does not say whose words these are.
-    signed = {"done": f"**The agent says:**\n\n{done}", "verified": f"**Verified by Forgehand:** {ours['verified']}"}
+    signed = {"done": f"**The agent says:**\n\n{done}", "verified": f"**{heading}:** {ours['verified']}"}
     filled = fill_template(extras.template or "", ours | signed)
     left = {name: text for name, text in ours.items() if name not in filled.taken}
     parts = (
-        left.get("link", ""),
+        _links(left.get("link", ""), extras),
         "" if "done" in left else filled.text,
         f"### Asked by {shown(turn.requester, 60)}\n\n{asked}",
+        _heard(extras.heard, quoted),
         f"### Done, as the agent says\n\n{done}" if "done" in left else "",
+        _trial(extras),
         filled.text if "done" in left else "",
         "### Look closely at\n\n" + "\n".join(f"- {line}" for line in extras.report) if extras.report else "",
         _files(files),
-        f"### Verified by Forgehand\n\n{left['verified']}" if "verified" in left else "",
+        f"### {heading}\n\n{left['verified']}" if "verified" in left else "",
         _footer(turn, seconds, cost),
     )
     return "\n\n".join(filter(None, parts))
@@ -267,13 +285,40 @@ def _files(files: Sequence[dict[str, Any]]) -> str:
     return f"<details><summary>{count} changed</summary>\n\n" + "\n".join(rows) + "\n\n</details>"
 
 
+def _links(link: str, extras: Extras) -> str:
+    comment = f"[live comment]({extras.comment_url})" if extras.comment_url else ""
+    session = f"[session]({extras.session_url})" if extras.session_url else ""
+    return " · ".join(filter(None, (link, comment, session)))
+
+
+def _heard(heard: Sequence[tuple[str, str]], quoted: Inert) -> str:
+    rows = [f"While it worked, {shown(who, 60)} said:\n\n{quoted(_cut(said, MAX_HEARD))}" for who, said in heard]
+    if len(rows) > MOST_HEARD:
+        rows = [*rows[:MOST_HEARD], f"And {len(rows) - MOST_HEARD} more."]
+    return "\n\n".join(rows)
+
+
+def _trial(extras: Extras) -> str:
+    """Lead to the calls in which the agent saw a check fail, and pass later."""
+    if extras.trial is None:
+        return ""
+    command, *places = extras.trial
+    failed, passed = "failed", "passed"
+    if extras.session_url:
+        failed, passed = (
+            f"[{word}]({extras.session_url}#{place})" for word, place in zip((failed, passed), places, strict=True)
+        )
+    return f"In the agent's sandbox, {shown(command, 200)} {failed} at first and {passed} in the end."
+
+
 def _footer(turn: AskedTurn, seconds: float, cost: Spent) -> str:
     usage = cost.usage
     tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     minutes, rest = divmod(max(0, int(seconds)), 60)
     took = f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    spent = on_money.spent(cost.usd, cost.unconfirmed_usd)
     return (
-        f"<sub>{took} · ${cost.usd:.2f} · {tokens:,} tokens · {shown(turn.model, 60)} · "
+        f"<sub>{took} · {spent} · {tokens:,} tokens · {shown(turn.model, 60)} · "
         f"session {turn.key.session}, turn {turn.key.n}</sub>"
     )
 

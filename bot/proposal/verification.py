@@ -14,7 +14,7 @@ MOST_CHECKS = 30
 MOST_CHANGED = 5
 MOST_TAILS = 5
 MOST_TAIL = 2_000
-NOTHING = "Nothing: `.github/forgehand.yml` names no `checks` to run."
+NOTHING = "Add `checks` to `.github/forgehand.yml` (`{command} init` proposes the file), and Forgehand runs them."
 NOT_RUN = "Forgehand ran none of the repository's `checks` on this commit."
 NO_TIME = "no time was left"
 NO_PLACE = "the sandboxes for it were lost one after the other, and the agent's too"
@@ -100,13 +100,18 @@ def work_fails(rows: Sequence[Mapping[str, Any]] | None) -> bool:
     return any(one.is_ours for one in load(rows or ()))
 
 
-def words(
-    rows: Sequence[Mapping[str, Any]], block: Callable[[str], str], *, mended: bool = False, declared: bool = False
-) -> str:
-    """Tell people; `block` makes a code block that its text cannot leave. `declared`: there are checks to run."""
+def heading(rows: Sequence[Mapping[str, Any]]) -> str:
+    return "Verified by Forgehand" if any(one.was_run for one in load(rows)) else "Not verified"
+
+
+def without_checks(command: str, *, declared: bool) -> str:
+    """Tell why nothing was verified; `declared`: there are checks to run."""
+    return NOT_RUN if declared else NOTHING.format(command=command)
+
+
+def words(rows: Sequence[Mapping[str, Any]], block: Callable[[str], str], *, mended: bool = False) -> str:
+    """Tell people; `block` makes a code block that its text cannot leave."""
     checks = load(rows)
-    if not checks:
-        return NOT_RUN if declared else NOTHING
     lines = [
         f"- {'✓' if one.passed else '✗'} {'setup ' * one.setup}{shown(one.command, 200)} {ending(one)}{_changed(one)}"
         for one in checks[:MOST_CHECKS]

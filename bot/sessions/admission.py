@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from heapq import heapify, heappop, heappush
 from itertools import chain
 from statistics import median
 from typing import Protocol, TypeVar
@@ -19,7 +20,7 @@ from bot.live.page import QueuePlace
 from bot.loops import Loop
 from bot.models import InstallationId, RepoId, TurnKey, TurnState
 from bot.settings import Limits
-from bot.store import accounts, lists, operations, sessions
+from bot.store import accounts, operations, sessions
 from bot.store.base import Store
 from bot.store.sessions import Turn
 
@@ -76,15 +77,15 @@ def waves(queued: Sequence[W], running: Sequence[Waiting], limits: Limits, caps:
 
     while waiting:
         taken: list[W] = []
-        while able := [one for one in _heads(waiting, threads) if has_room(one)]:
-            turn = min(able, key=lambda one: (shares[one.installation_id], one.created_at))
-            waiting.remove(turn)
-            taken.append(turn)
-            threads.add(turn.thread_id)
-            repos[turn.repo_id] += 1
-            shares[turn.installation_id] += 1
-            busy[turn.installation_id] += 1
+        for turn in _fairest(_heads(waiting, threads), shares):
+            if has_room(turn):  # it only gets less within a wave
+                taken.append(turn)
+                repos[turn.repo_id] += 1
+                shares[turn.installation_id] += 1
+                busy[turn.installation_id] += 1
         yield taken
+        gone = {id(turn) for turn in taken}
+        waiting = [turn for turn in waiting if id(turn) not in gone]
         threads, repos, busy = set(), Counter(), Counter()
 
 
@@ -94,6 +95,23 @@ def _heads(waiting: Sequence[W], busy: Set[str]) -> list[W]:
     for turn in waiting:
         first.setdefault(turn.thread_id, turn)
     return [turn for thread, turn in first.items() if thread not in busy]
+
+
+def _fairest(heads: Sequence[W], shares: Mapping[InstallationId, int]) -> Iterator[W]:
+    """Yield the oldest turn of the installation that has the least at each moment: `shares` grows meanwhile."""
+    of_each: dict[InstallationId, list[tuple[float, int, W]]] = {}
+    for at, turn in enumerate(heads):
+        of_each.setdefault(turn.installation_id, []).append((turn.created_at, at, turn))
+    for own in of_each.values():
+        own.sort(key=lambda one: one[:2], reverse=True)  # the oldest is the last
+    line = [(shares[one], *own[-1][:2], one) for one, own in of_each.items()]
+    heapify(line)
+    while line:
+        *_, installation = heappop(line)
+        own = of_each[installation]
+        yield own.pop()[2]
+        if own:
+            heappush(line, (shares[installation], *own[-1][:2], installation))
 
 
 def place(
@@ -162,8 +180,8 @@ class QueuePlaces:
     async def of(self, turn: Turn) -> QueuePlace | None:
         if turn.state is not TurnState.QUEUED:
             return None
-        waiting = await lists.open_turns(self._store)
-        lately, caps = await lists.latest_seconds(self._store, KNOWN_TURNS), await accounts.session_caps(self._store)
+        waiting = await sessions.open_turns(self._store)
+        lately, caps = await sessions.latest_seconds(self._store, KNOWN_TURNS), await accounts.session_caps(self._store)
         return place(turn.key, waiting, lately, self._limits, self._clock(), caps=caps)
 
 

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from bot.errors import BotError
 from bot.git.quarantine import Had, Quarantine, RepositoryPack
 from bot.models import SessionId
 from bot.proposal import verification
@@ -74,6 +75,23 @@ def _text(printed: Path) -> str:
         return ""
 
 
+@asynccontextmanager
+async def checking(services: Services, turn: Turn, where: CheckPlace, sha: str) -> AsyncIterator[Checking]:
+    """Begin the turn's output again, and store it once, however the checks end.
+
+    A crash loses what is not stored yet; the step then runs the checks again."""
+    name = output_name(turn)
+    await services.files.forget(name)
+    try:
+        yield Checking(services, turn, where, sha)
+    finally:
+        try:
+            if services.files.path(name).exists():
+                await services.files.save(name)
+        except (OSError, BotError) as error:
+            log.warning("output is not stored", extra={"turn": turn.key.workflow_id, "error": str(error)})
+
+
 @dataclass
 class Checking:
     """A run of the declared checks in one environment."""
@@ -87,7 +105,6 @@ class Checking:
     def __post_init__(self) -> None:
         self._ends = time.monotonic() + WHOLE_SECONDS
         self._output = self.services.files.path(output_name(self.turn))
-        self._flag = os.O_TRUNC  # a restarted process begins the output again
         self._changed: set[str] = set()
 
     async def set_up(self, environment: ExecutionEnvironment, commands: tuple[str, ...]) -> bool:
@@ -164,16 +181,14 @@ class Checking:
             end = "" if not text or text.endswith("\n") else "\n"
             foot = f"{stream.end()}{end}[{verification.ending(check)}]\n\n"
             await asyncio.to_thread(self._append, "".join([*parts, foot]))
-            await self.services.files.save(output_name(self.turn))
             await asyncio.to_thread(printed.unlink, missing_ok=True)
         except OSError as error:
             log.warning("output is not kept", extra={"turn": self.turn.key.workflow_id, "error": error.strerror})
 
     def _append(self, text: str) -> None:
         self._output.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with os.fdopen(os.open(self._output, os.O_WRONLY | os.O_CREAT | self._flag, 0o600), "ab") as file:
+        with os.fdopen(os.open(self._output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
             file.write(text.encode("utf-8", "replace"))
-        self._flag = os.O_APPEND
 
     def _check(self, result: CheckResult) -> CheckedCommand:
         code = result.exit_code or (BROKEN if result.timed_out else 0)
@@ -257,7 +272,7 @@ async def _created(services: Services, turn: Turn, snapshot: StoredSnapshot | No
     # Goes ahead of sessions that have not begun: this one is nearly done, and then gives back two places.
     spec = replace(spec, labels={**spec.labels, "purpose": rows.EnvironmentPurpose.CHECKS.value}, ahead=True)
     async with services.environment_locks.of(turn.key.session):
-        row = await rows.take_for_checks(services.store, turn.key)
+        row = await rows.take_for_checks(services.store, turn.key, services.here)
     try:
         async with asyncio.timeout(ROOM_SECONDS):
             primitives = await environments.created(services, row, spec, snapshot)

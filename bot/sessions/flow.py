@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from bot import logs
-from bot.errors import BotError, GitHubRefused, TransientError, UserError
+from bot.errors import BotError, CommandError, GitHubRefused, TransientError, UserError
 from bot.git.errors import MirrorLost
 from bot.live.sections import stop_said_from
 from bot.models import Outcome, Step, TurnKey, TurnState
@@ -69,11 +69,14 @@ class Flow:
                     if turn.state is TurnState.DONE:
                         log.info("a turn has ended", extra={"outcome": turn.outcome})
                         break
+                    if turn.replica != self._services.store.replica:
+                        await sessions.update_turn(self._services.store, key, replica=self._services.store.replica)
                     failures = await self._try_step(turn, failures)
                 except TransientError as error:  # from the store itself, which never ends a turn
                     log.warning("the store has to be asked again", extra={"turn": key.workflow_id, "error": str(error)})
                     await asyncio.sleep(STORE_PAUSE_SECONDS)
         self._services.signals.forget(key)
+        self._services.board.leave(key)
 
     async def _try_step(self, turn: Turn, failures: int) -> int:
         """Try the step once; after a failure that may pass, wait. Return the failures since the last success."""
@@ -100,7 +103,8 @@ class Flow:
         except (TransientError, asyncio.CancelledError):
             raise
         except UserError as error:
-            return End(Outcome.FAILED, str(error))
+            kind = endings.IN_THE_COMMAND if isinstance(error, CommandError) else endings.OUTSIDE
+            return End(Outcome.FAILED, str(error), {"agent_error": kind})
         except EnvironmentBusy as error:
             raise TransientError(str(error)) from error
         except (BotError, SandboxError) as error:

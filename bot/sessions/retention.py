@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from bot.loops import Loop
 from bot.sessions import agent_memory, declared_checks
 from bot.sessions.publish import rescue
 from bot.sessions.services import Services
-from bot.store import audit, operations, repos
+from bot.store import audit, operations, repos, sessions
 from bot.store.operations import DAY
 from bot.store.repos import RemovedRepo
 
@@ -20,6 +21,7 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 30.0
 TIDY_SECONDS = 3600.0
+COPIES_SECONDS = 600.0
 KEPT_DAYS = 30.0
 """For so long we keep work that could not be pushed, as the comment promises, even after the App was removed."""
 
@@ -45,6 +47,7 @@ class Retention:
         now = services.clock()
         for old, kept_days in (("kept", KEPT_DAYS), ("transcripts", days), (declared_checks.OUTPUTS, days)):
             await services.files.forget_older(old, now - kept_days * DAY)
+        await services.files.sweep()
 
     async def _forget(self, gone: RemovedRepo) -> None:
         services, name = self._services, f"{gone.owner}/{gone.name}"
@@ -62,6 +65,28 @@ class Retention:
         said = f"{len(held)} transcripts, {len(bundles)} bundles, {len(patches)} patches"
         await audit.add(services.store, "github", "repository forgotten", name, said)
         log.info("a repository was taken away; what was held of it is gone", extra={"repo": name})
+
+
+class Copies:
+    """What lies on the machine of one replica beside what all share: caches, copies of files, folders of turns."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self.loop = Loop("copies", self._look, COPIES_SECONDS)
+
+    async def _look(self) -> None:
+        """Remove what was forgotten for all; another replica may have done that."""
+        services = self._services
+        for repo in await repos.are_purged(services.store, await services.cache.held()):
+            await services.cache.remove(repo)
+        await services.files.forget_copies()
+        running = {services.turn_folder(one.key.workflow_id) for one in await sessions.running(services.store)}
+        await asyncio.to_thread(_remove_old, services.settings.data_dir / "turns", running)
+
+
+def _remove_old(folder: Path, used: set[Path]) -> None:
+    long_ago = time.time() - COPIES_SECONDS
+    _remove(one for one in folder.glob("*") if one not in used and one.stat().st_mtime < long_ago)
 
 
 def _remove(folders: Iterable[Path]) -> None:

@@ -36,6 +36,10 @@ class TurnSignals:
         if event := self._events.get(key):
             event.set()
 
+    def poke_all(self) -> None:
+        for event in self._events.values():
+            event.set()
+
     async def wait(self, key: TurnKey, timeout: float) -> None:
         event = self._events.setdefault(key, asyncio.Event())
         try:
@@ -78,6 +82,8 @@ class Services:
     egress: SessionEgress = field(default_factory=SessionEgress)
     disks: tuple[Path, ...] = ()
     """Folders of the host where environments write, beside its data directory."""
+    here: str | None = None
+    """This replica's data directory, if other replicas do not reach the environments in it."""
     clock: Callable[[], float] = time.time
 
     def turn_folder(self, workflow_id: str) -> Path:

@@ -51,8 +51,12 @@ async def agent_lost(services: Services, turn: Turn, environment: ExecutionEnvir
 
 
 async def environment_lost(services: Services, turn: Turn) -> Move:
-    """Go on in a new one from the saved work; end the turn if nothing was saved or the agent had ended."""
+    """Go on in a new one from the saved work; end the turn if nothing was saved or the agent had ended.
+
+    If it is on another machine, its work is out of reach, too: begin again from what was saved, if anything."""
     now = await sessions.turn(services.store, turn.key)
+    if await environments.is_elsewhere(services, now) and await _may_go_on(services, now):
+        return _again(now, endings.goes_on_elsewhere())
     if now.step is Step.WORK and now.checkpoint_at is not None and await _may_go_on(services, now):
         return _again(now, endings.goes_on_elsewhere())
     saved, bundle = await rescue.checkpoint(services, now), rescue.collected_bundle(services, now)
@@ -102,7 +106,7 @@ async def after_failed_checks(services: Services, turn: Turn, checks: Sequence[C
         return None
     try:  # if the environment is lost, the turn goes on from the work that is home now
         if turn.tree_sha is not None:
-            collected, place = rescue.collected_bundle(services, turn), rescue.checkpoint_place(services, turn)
+            collected, place = await rescue.collected(services, turn), rescue.checkpoint_place(services, turn)
             await asyncio.to_thread(shutil.copyfile, collected, place)
             await rescue.save_checkpoint(services, turn)
     except OSError as error:

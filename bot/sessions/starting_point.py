@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bot import account_settings, repo_config
-from bot.errors import GitHubRefused, NotFound, TransientError, UserError
+from bot.errors import CommandError, GitHubRefused, NotFound, TransientError, UserError
 from bot.git.cache import Comparison
 from bot.git.errors import RefMissing, RepositoryEmpty, RepositoryUnsupported
 from bot.git.run import RemoteAccess
@@ -115,7 +115,8 @@ async def pin(services: Services, turn: Turn, base: str) -> Start:
     base_tip = await _fetched(services, session, access, base)
     stands = tip or base_tip
     if stands is None:
-        raise UserError(endings.branch_missing(base))
+        error = CommandError if turn.options and turn.options.base == base else UserError
+        raise error(endings.branch_missing(base))
     saved = None
     if ref := _unpublished(earlier, before=turn.n):
         with contextlib.suppress(RefMissing):  # expired, or removed by a person: the work goes on from the branch
@@ -214,7 +215,7 @@ async def base_branch_of_issue(services: Services, turn: Turn, session: Session,
 
 def require_base_of(pull: Pull, turn: Turn, *, beside: bool = False) -> None:
     if turn.base is not None and turn.base != pull.base_branch:
-        raise UserError(on_pulls.another_base(pull.number, turn.base, pull.base_branch, beside=beside))
+        raise CommandError(on_pulls.another_base(pull.number, turn.base, pull.base_branch, beside=beside))
 
 
 async def require_open(services: Services, turn: Turn, session: Session) -> None:

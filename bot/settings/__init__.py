@@ -11,7 +11,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bot.errors import SettingsError
-from bot.settings import app_key, database, dotenv, e2b, prices
+from bot.settings import app_key, bucket, database, dotenv, e2b, prices
+from bot.settings.bucket import BucketSettings as BucketSettings
 from bot.settings.database import Address as Address
 from bot.settings.reader import LOOPBACK as LOOPBACK
 from bot.settings.reader import Secret as Secret
@@ -62,6 +63,8 @@ class Limits:
     repo_month_budget_usd: float = 0.0
     timeout_minutes: float = 60.0
     max_sessions: int = 8
+    replica_sessions: int = 8
+    """How many turns one replica runs at once; the limits above hold over all."""
     repo_sessions: int = 4
     retention_days: float = 30.0
     rescue_days: float = 30.0
@@ -94,6 +97,10 @@ class Settings:
     """How often to read GitHub's log of deliveries; 0 if webhooks come instead."""
     metrics_token: Secret | None = None
     """Opens /metrics; without it, only this machine may read them, and only if nobody else reaches us."""
+    replica_seconds: float = 30.0
+    """For so long a replica may show no sign of life before the others take over its turns."""
+    bucket: BucketSettings | None = None
+    """Holds the files; None if the store or the data directory does."""
     newest_agent: Path | None = None
     """The folder of the newest Claude Code; None to use the tested one."""
 
@@ -109,6 +116,7 @@ class Settings:
             self.metrics_token,
             self.github.client_secret,
             Secret(self.e2b.api_key) if self.e2b else None,
+            self.bucket.secret if self.bucket else None,
             *database.passwords_of(self.database),
         )
         always = self.github.private_key, *self.github.webhook_secrets, *self.secret_keys
@@ -120,6 +128,8 @@ class Settings:
         if self.e2b is not None:
             used += [one for one in (self.e2b.api_url, self.e2b.sandbox_url) if one]
             used += [f"https://{self.e2b.domain}"] if self.e2b.domain else []
+        if self.bucket is not None:
+            used.append(self.bucket.endpoint)
         return frozenset(host for one in used if (host := urlsplit(one).hostname))
 
 
@@ -242,7 +252,8 @@ def read_limits(values: Mapping[str, str]) -> Limits:
         repo_day_budget_usd=reader.number("FORGEHAND_REPO_DAY_BUDGET", 0),
         repo_month_budget_usd=reader.number("FORGEHAND_REPO_MONTH_BUDGET", 0),
         timeout_minutes=reader.number("FORGEHAND_TIMEOUT_MINUTES", 60, least=0.05),
-        max_sessions=reader.whole("FORGEHAND_MAX_SESSIONS", 8),
+        max_sessions=(most := reader.whole("FORGEHAND_MAX_SESSIONS", 8)),
+        replica_sessions=reader.whole("FORGEHAND_REPLICA_SESSIONS", most),
         repo_sessions=reader.whole("FORGEHAND_REPO_SESSIONS", 4),
         retention_days=reader.number("FORGEHAND_RETENTION_DAYS", 30, least=1),
         rescue_days=reader.number("FORGEHAND_RESCUE_DAYS", 30, least=1),
@@ -274,6 +285,10 @@ def read_database(values: Mapping[str, str]) -> Address:
     return database.read(SettingsReader(values), data_dir(values))
 
 
+def read_bucket(values: Mapping[str, str]) -> BucketSettings | None:
+    return bucket.read(SettingsReader(values))
+
+
 def read(values: Mapping[str, str]) -> Settings:
     """Read all settings of the service; a SettingsError is one sentence that names the wrong one."""
     reader = SettingsReader(values)
@@ -298,6 +313,8 @@ def read(values: Mapping[str, str]) -> Settings:
         e2b=read_e2b(values),
         poll_seconds=poll_seconds,
         metrics_token=reader.secret("FORGEHAND_METRICS_TOKEN"),
+        replica_seconds=reader.number("FORGEHAND_REPLICA_SECONDS", 30, least=6),
+        bucket=read_bucket(values),
         newest_agent=read_newest_agent(values),
     )
 

@@ -114,29 +114,32 @@ class SettingsReader:
         return value
 
     def url(self, name: str, default: str) -> str:
-        value = self.text(name, default).rstrip("/")
-        parts = _split(value)
-        if "@" in value and (parts is None or not parts.netloc or "@" in parts.netloc):  # first: it is not repeated
-            raise SettingsError(f"{name} must not contain a user name or password.")
-        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-            raise SettingsError(f"{name} must be an https:// address, not {value!r}.")
-        if "?" in value or "#" in value:
-            raise SettingsError(f"{name} must be an address without `?` or `#`.")
-        if not parts.path.isascii() or any(letter <= " " or letter == "\x7f" for letter in value):
-            raise SettingsError(
-                f"{name} must be an address without spaces; write special characters of its path as %xx."
-            )
-        if parts.scheme == "http" and parts.hostname not in LOOPBACK:
-            raise SettingsError(f"{name} uses plain http, which works only for this machine; use https://.")
-        if value.isascii():
-            return value
-        # the host's name as DNS has it: hosts are compared, and headers and certificates know no other form
-        host = parts.hostname.encode("idna").decode()
-        return parts._replace(netloc=host if parts.port is None else f"{host}:{parts.port}").geturl()
+        return address(name, self.text(name, default))
 
     def optional_url(self, name: str) -> str | None:
         given = self.text(name, "")
         return self.url(name, given) if given else None
+
+
+def address(name: str, value: str) -> str:
+    """Check an address that we send requests to."""
+    value = value.rstrip("/")
+    parts = _split(value)
+    if "@" in value and (parts is None or not parts.netloc or "@" in parts.netloc):  # first: it is not repeated
+        raise SettingsError(f"{name} must not contain a user name or password.")
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        raise SettingsError(f"{name} must be an https:// address, not {value!r}.")
+    if "?" in value or "#" in value:
+        raise SettingsError(f"{name} must be an address without `?` or `#`.")
+    if not parts.path.isascii() or any(letter <= " " or letter == "\x7f" for letter in value):
+        raise SettingsError(f"{name} must be an address without spaces; write special characters of its path as %xx.")
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        raise SettingsError(f"{name} uses plain http, which works only for this machine; use https://.")
+    if value.isascii():
+        return value
+    # the host's name as DNS has it: hosts are compared, and headers and certificates know no other form
+    host = parts.hostname.encode("idna").decode()
+    return parts._replace(netloc=host if parts.port is None else f"{host}:{parts.port}").geturl()
 
 
 def _content(name: str, path: Path) -> str:

@@ -55,7 +55,7 @@ async def serving(values: Mapping[str, str]) -> AsyncIterator[SetUp]:
         await asyncio.to_thread(vault.verify, where, ring)
         store = await Store.open(where)
         stack.push_async_callback(store.close)
-        await stack.enter_async_context(store.claimed())
+        await stack.enter_async_context(store.alone())
         kept = Vault(store, ring, redactor.register)
         await kept.prepare()
         bench, hook = SetupState(values, store, kept), _Hook(store)

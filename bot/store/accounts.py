@@ -190,4 +190,4 @@ def replace_credential(db: Database, row: Sealed, ciphertext: str) -> bool:
 
 def peek_credential(where: Address) -> list[Sealed]:
     """Read a database that is not open yet, without changing it; empty if it cannot be read."""
-    return base.peek(where, credentials_of) or []
+    return base.place(where).peek(credentials_of) or []

@@ -8,21 +8,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from bot.errors import StoreError
 from bot.settings.database import Address
+from bot.store.replicas import DatabaseServer, Joining, Membership
 from bot.store.rows import Database, Row, many, one, run
-from bot.store.sqlite import backend as sqlite
 from bot.store.sqlite import schema
-from bot.store.sqlite.backend import SqliteBackend
+from bot.store.sqlite.place import SqlitePlace
 
-if TYPE_CHECKING:
-    from bot.store.postgres.backend import PostgresBackend
-
-__all__ = ["Address", "Backend", "Clock", "Database", "Store", "exists", "peek"]
+__all__ = ["Address", "Backend", "Clock", "Database", "Place", "Store", "place"]
 
 Clock = Callable[[], float]
 T = TypeVar("T")
@@ -35,7 +32,8 @@ class Backend(Protocol):
     def submit(self, work: Callable[[Database], Any]) -> asyncio.Future[Any]:
         """Run `work` in the only writing transaction; the future resolves once it is committed and synced."""
 
-    async def read(self, work: Callable[[Database], T]) -> T: ...
+    async def read(self, work: Callable[[Database], T], *, single: bool = False) -> T:
+        """`single`: it has one statement, which needs no transaction around it."""
 
     async def copy(self, target: Path) -> None:
         """Write a consistent, private copy to a new file."""
@@ -43,14 +41,46 @@ class Backend(Protocol):
     async def check(self) -> list[str]:
         """List problems with the data."""
 
-    def claim(self) -> AbstractContextManager[None]:
-        """Hold the database for one service while the block lasts; Occupied if another has it. Blocks."""
+    def join(self, joining: Joining) -> AbstractContextManager[Membership | None]:
+        """Join the services on the database while the block lasts; None if there can be only this one. Blocks."""
+
+    def server(self) -> DatabaseServer | None:
+        """Ask the server about itself; None for a file. Blocks."""
 
     def is_claimed(self) -> bool:
         """Tell whether a service holds the database, of which our data directory knows nothing. Blocks."""
 
     def close(self) -> None:
         """Write what waits, then close; blocks."""
+
+
+class Place(Protocol):
+    """Where a store is or may be; every method blocks."""
+
+    @property
+    def is_remote(self) -> bool: ...
+
+    def open(self, *, migrate: bool) -> Backend: ...
+
+    def open_reader(self) -> Backend: ...
+
+    def exists(self) -> bool:
+        """Tell whether anything was ever stored there."""
+
+    def peek(self, work: Callable[[Database], T]) -> T | None:
+        """Run `work` on a database that nobody has opened yet; None if it cannot be read: `open` will say why."""
+
+    def snapshot(self) -> AbstractContextManager[Database]:
+        """Read one state of a whole store, however long that takes."""
+
+    def filling(self) -> AbstractContextManager[Database]:
+        """Make a store in one transaction, which ends with the block; an error leaves nothing."""
+
+    def unused(self) -> AbstractContextManager[None]:
+        """Keep services out of a store; Occupied if one runs on it."""
+
+    def retire(self) -> None:
+        """Close a store whose rows have moved: whoever opens it learns that."""
 
 
 class Store:
@@ -60,17 +90,19 @@ class Store:
         self.backend = backend
         self.where = where
         self.now = clock
+        self.replica: str | None = None
+        """Our name among the services on the database, once we have joined them."""
 
     @classmethod
     async def open(cls, where: Address, *, clock: Clock = time.time, migrate: bool = True) -> Self:
         """Open the database, or create it if it never existed. A StoreError says what to do.
 
         `migrate=False` is for commands beside a running service: they refuse an old schema."""
-        return cls(await asyncio.to_thread(_open, where, migrate=migrate), where, clock)
+        return cls(await asyncio.to_thread(place(where).open, migrate=migrate), where, clock)
 
     @classmethod
     async def open_reader(cls, where: Address, *, clock: Clock = time.time) -> Self:
-        return cls(await asyncio.to_thread(_open_reader, where), where, clock)
+        return cls(await asyncio.to_thread(place(where).open_reader), where, clock)
 
     @classmethod
     @asynccontextmanager
@@ -89,7 +121,7 @@ class Store:
     @property
     def is_remote(self) -> bool:
         """Tell whether a server holds the data, which may be away while we are well."""
-        return not isinstance(self.where, Path)
+        return place(self.where).is_remote
 
     async def write(self, work: Callable[[Database], T]) -> T:
         """Run `work` in the writer's transaction; return when it is committed and synced.
@@ -103,24 +135,31 @@ class Store:
         return await self.backend.read(work)
 
     async def one(self, sql: str, /, **values: Any) -> Row | None:
-        return await self.read(lambda db: one(db, sql, **values))
+        return await self.backend.read(lambda db: one(db, sql, **values), single=True)
 
     async def many(self, sql: str, /, **values: Any) -> list[Row]:
-        return await self.read(lambda db: many(db, sql, **values))
+        return await self.backend.read(lambda db: many(db, sql, **values), single=True)
 
     async def run(self, sql: str, /, **values: Any) -> int:
         """Run one statement as a transaction; return how many rows it changed."""
         return await self.write(lambda db: run(db, sql, **values))
 
     @asynccontextmanager
-    async def claimed(self) -> AsyncIterator[None]:
-        """Hold the database for this service while the block lasts; Occupied if another has it."""
-        claim = self.backend.claim()
-        await asyncio.to_thread(claim.__enter__)
-        try:
+    async def joined(self, joining: Joining) -> AsyncIterator[Membership | None]:
+        """Join the services on the database while the block lasts; None if there can be only this one."""
+        async with _in_thread(self.backend.join(joining)) as membership:
+            self.replica = membership.id if membership is not None else None
+            yield membership
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Keep services out while the block lasts; Occupied if one runs."""
+        async with _in_thread(place(self.where).unused()):
             yield
-        finally:
-            await asyncio.to_thread(claim.__exit__, None, None, None)
+
+    async def server(self) -> DatabaseServer | None:
+        """Ask the database server about itself; None for a file."""
+        return await asyncio.to_thread(self.backend.server)
 
     async def is_claimed(self) -> bool:
         """Tell whether a service holds the database from another data directory."""
@@ -131,57 +170,28 @@ class Store:
         await asyncio.to_thread(self.backend.close)
 
 
-def exists(where: Address) -> bool:
-    """Tell whether anything was ever stored there; blocking."""
-    return where.exists() if isinstance(where, Path) else _postgres().exists(where.reveal())
+@asynccontextmanager
+async def _in_thread(blocking: AbstractContextManager[T]) -> AsyncIterator[T]:
+    entered = await asyncio.to_thread(blocking.__enter__)
+    try:
+        yield entered
+    finally:
+        await asyncio.to_thread(blocking.__exit__, None, None, None)
 
 
-def peek(where: Address, work: Callable[[Database], T]) -> T | None:
-    """Run `work` on a database that nobody has opened yet; None if it cannot be read: `open` will say why. Blocking."""
-    return sqlite.peek(where, work) if isinstance(where, Path) else _postgres().peek(where.reveal(), work)
+def place(where: Address) -> Place:
+    """Choose the database program. PostgreSQL's driver is an extra, and loaded only by installations that use it."""
+    if isinstance(where, Path):
+        return SqlitePlace(where)
+    try:
+        from bot.store.postgres.backend import PostgresPlace
+    except ImportError as error:
+        raise StoreError(
+            "FORGEHAND_DATABASE_URL needs PostgreSQL's driver. Install it: pip install 'forgehand[postgres]'"
+        ) from error
+    return PostgresPlace(where.reveal())
 
 
 def tables() -> dict[str, tuple[str, ...]]:
     """Return the tables that last, in an order in which their rows can be inserted, each with its primary key."""
     return schema.tables()
-
-
-def snapshot(where: Address) -> AbstractContextManager[Database]:
-    """Read one state of a whole store, however long that takes."""
-    return sqlite.snapshot(where) if isinstance(where, Path) else _postgres().snapshot(where.reveal())
-
-
-def filling(where: Address) -> AbstractContextManager[Database]:
-    """Make a store in one transaction, which ends with the block; an error leaves nothing."""
-    return sqlite.filling(where) if isinstance(where, Path) else _postgres().filling(where.reveal())
-
-
-def unused(where: Address) -> AbstractContextManager[None]:
-    """Keep services out of a store; Occupied if one runs on it. For a file, the lock on its folder does this."""
-    return nullcontext() if isinstance(where, Path) else _postgres().unused(where.reveal())
-
-
-def retire(where: Address) -> None:
-    """Close a store whose rows have moved: whoever opens it learns that."""
-    return sqlite.retire(where) if isinstance(where, Path) else _postgres().retire(where.reveal())
-
-
-def _open(where: Address, *, migrate: bool) -> Backend:
-    if isinstance(where, Path):
-        return SqliteBackend.open(where, migrate=migrate)
-    return _postgres().open(where.reveal(), migrate=migrate)
-
-
-def _open_reader(where: Address) -> Backend:
-    return SqliteBackend.open_reader(where) if isinstance(where, Path) else _postgres().open_reader(where.reveal())
-
-
-def _postgres() -> type[PostgresBackend]:
-    """Its driver is an extra, and loaded only by installations that use it."""
-    try:
-        from bot.store.postgres.backend import PostgresBackend
-    except ImportError as error:
-        raise StoreError(
-            "FORGEHAND_DATABASE_URL needs PostgreSQL's driver. Install it: pip install 'forgehand[postgres]'"
-        ) from error
-    return PostgresBackend

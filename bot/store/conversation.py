@@ -14,7 +14,7 @@ from bot.models import SessionId, Spot, TurnKey
 from bot.store import repos, sessions
 from bot.store.base import Store
 from bot.store.records import NewTurn, OfTurn, Record
-from bot.store.rows import Database, one, run, statement
+from bot.store.rows import Database, insert, one, run, statement
 
 MESSAGE_KIND = "message"
 """The kind of the event row that says what the agent got."""
@@ -199,8 +199,6 @@ def _insert(db: Database, key: TurnKey, lines: Sequence[tuple[str, str]], at: fl
         return
     row = one(db, "SELECT COALESCE(MAX(seq), 0) AS seq FROM events WHERE session_id = :id", id=key.session)
     assert row is not None
-    sql = """
-    INSERT INTO events (session_id, seq, turn, kind, line, at) VALUES (:session, :seq, :turn, :kind, :line, :at)
-    """
-    for seq, (kind, line) in enumerate(lines, start=row["seq"] + 1):
-        run(db, sql, session=key.session, turn=key.n, at=at, seq=seq, kind=kind, line=line)
+    same = {"session_id": key.session, "turn": key.n, "at": at}
+    numbered = enumerate(lines, start=row["seq"] + 1)
+    insert(db, "events", [{**same, "seq": seq, "kind": kind, "line": line} for seq, (kind, line) in numbered])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 import stat
+import uuid
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -49,6 +51,8 @@ def require_ours(path: Path) -> None:
 
 
 LOCK_NAME = "lock"
+HOME_NAME = "home"
+"""The file with the directory's own name."""
 
 
 class Occupied(StoreError):
@@ -76,6 +80,14 @@ class DataDirLock:
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         self._descriptor = descriptor
         return self
+
+    @property
+    def home(self) -> str:
+        """Name the directory on this machine: who has held it before us has ended. A copy elsewhere has another."""
+        file = self._data_dir / HOME_NAME
+        if not file.exists():
+            file.write_text(uuid.uuid4().hex, "ascii")
+        return f"{file.read_text('ascii')}@{socket.gethostname()}"
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

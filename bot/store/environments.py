@@ -44,6 +44,8 @@ class EnvironmentRow(Record):
     """The agent's home before any agent came."""
     kept_until: float | None
     updated_at: float
+    bound_to: str | None
+    """The data directory of the replica on whose machine it is; None if every replica reaches it."""
 
 
 _KEPT_OF = """
@@ -56,31 +58,33 @@ WHERE environments.state = 'kept'
 _GIVE_UP_KEPT = "UPDATE environments SET state = 'ending', updated_at = :at WHERE session_id = :id AND state = 'kept'"
 
 
-async def take(store: Store, key: TurnKey, made_of: str) -> EnvironmentRow:
+async def take(store: Store, key: TurnKey, made_of: str, here: str | None = None) -> EnvironmentRow:
     """Return the turn's own, the one kept for it, or a new row under the turn's name, in this order.
 
-    A kept one that does not fit, or is too old, is given up."""
+    A kept one that does not fit, or is too old, is given up. One on another machine than `here` does not count: whoever
+    can see it ends it."""
     at = store.now()
 
     def work(db: Database) -> EnvironmentRow:
-        row = _used_by(db, key) or _kept_for(db, key, made_of, at) or _intended(db, key, made_of, at)
+        row = _used_by(db, key)
+        if row is None or row.bound_to != here:
+            row = _kept_for(db, key, made_of, at, here) or _intended(db, key, made_of, at, here)
         run(db, _GIVE_UP_KEPT, id=key.session, at=at)
         return row
 
     return await store.write(work)
 
 
-async def take_for_checks(store: Store, key: TurnKey) -> EnvironmentRow:
+async def take_for_checks(store: Store, key: TurnKey, here: str | None = None) -> EnvironmentRow:
     """Return the row of a fresh one; end what an earlier try has left under its name before you create it."""
     at = store.now()
-    return await store.write(lambda db: _intended(db, key, EnvironmentPurpose.CHECKS, at, EnvironmentPurpose.CHECKS))
+    checks = EnvironmentPurpose.CHECKS
+    return await store.write(lambda db: _intended(db, key, checks, at, here, purpose=checks))
 
 
 async def for_checks(store: Store, key: TurnKey) -> EnvironmentRow | None:
     """Return the one for checks, even if no turn may use it."""
-    return await EnvironmentRow.one(
-        store, "SELECT * FROM environments WHERE id = :id", id=_name(key, EnvironmentPurpose.CHECKS)
-    )
+    return await by_id(store, name_of(key, EnvironmentPurpose.CHECKS))
 
 
 async def used_by(store: Store, key: TurnKey) -> EnvironmentRow | None:
@@ -105,6 +109,10 @@ async def given_up(store: Store, session: SessionId) -> list[str]:
 async def all_of_them(store: Store) -> dict[str, EnvironmentRow]:
     rows = await store.many("SELECT * FROM environments")
     return {row["id"]: EnvironmentRow.of(row) for row in rows}
+
+
+async def by_id(store: Store, environment_id: str) -> EnvironmentRow | None:
+    return await EnvironmentRow.one(store, "SELECT * FROM environments WHERE id = :id", id=environment_id)
 
 
 async def turn_of(store: Store, environment_id: str) -> TurnKey | None:
@@ -189,6 +197,18 @@ async def give_up_kept_of(store: Store, installation: InstallationId, repos: fro
     await store.write(work)
 
 
+async def forget_lost(store: Store, here: str | None) -> None:
+    """Forget environments on machines whose replica is no more, and those from before the store was moved. If the
+    machine comes back, its sweep ends what no row names."""
+    sql = """
+    DELETE FROM environments WHERE (bound_to IS NOT NULL OR :is_bound = 1)
+    AND COALESCE(bound_to, '') NOT IN (SELECT home FROM replicas)
+    AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session_id = environments.session_id AND turns.n = environments.turn
+        AND turns.state <> 'done')
+    """
+    await store.run(sql, is_bound=int(here is not None))
+
+
 async def forget(store: Store, environment_id: str) -> None:
     sql = "DELETE FROM environments WHERE id = :id AND state = 'ending'"
     await store.run(sql, id=environment_id)
@@ -202,31 +222,39 @@ def _used_by(db: Database, key: TurnKey) -> EnvironmentRow | None:
     return EnvironmentRow.of(row) if row else None
 
 
-def _kept_for(db: Database, key: TurnKey, made_of: str, at: float) -> EnvironmentRow | None:
+def _kept_for(db: Database, key: TurnKey, made_of: str, at: float, here: str | None) -> EnvironmentRow | None:
     sql = """
     UPDATE environments SET state = 'used', turn = :n, prepared = 0, kept_until = NULL, updated_at = :at
-    WHERE session_id = :session AND state = 'kept' AND made_of = :made_of AND kept_until > :at RETURNING *
+    WHERE session_id = :session AND state = 'kept' AND made_of = :made_of AND kept_until > :at
+        AND bound_to IS :here RETURNING *
     """
-    row = one(db, sql, session=key.session, n=key.n, made_of=made_of, at=at)
+    row = one(db, sql, session=key.session, n=key.n, made_of=made_of, at=at, here=here)
     return EnvironmentRow.of(row) if row else None
 
 
-def _name(key: TurnKey, purpose: EnvironmentPurpose) -> str:
+def name_of(key: TurnKey, purpose: EnvironmentPurpose = EnvironmentPurpose.WORK) -> str:
     return f"{key.session}-{key.n}" if purpose is EnvironmentPurpose.WORK else f"{key.session}-{key.n}-{purpose}"
 
 
 def _intended(
-    db: Database, key: TurnKey, made_of: str, at: float, purpose: EnvironmentPurpose = EnvironmentPurpose.WORK
+    db: Database,
+    key: TurnKey,
+    made_of: str,
+    at: float,
+    here: str | None,
+    *,
+    purpose: EnvironmentPurpose = EnvironmentPurpose.WORK,
 ) -> EnvironmentRow:
     sql = """
-    INSERT INTO environments (id, session_id, turn, state, purpose, made_of, updated_at)
-    VALUES (:id, :session, :n, 'used', :purpose, :made_of, :at)
+    INSERT INTO environments (id, session_id, turn, state, purpose, made_of, updated_at, bound_to)
+    VALUES (:id, :session, :n, 'used', :purpose, :made_of, :at, :here)
     ON CONFLICT (id) DO UPDATE SET state = 'used', turn = excluded.turn, made_of = excluded.made_of, prepared = 0,
-        setup_sha256 = NULL, home = NULL, kept_until = NULL, updated_at = excluded.updated_at
+        setup_sha256 = NULL, home = NULL, kept_until = NULL, updated_at = excluded.updated_at,
+        bound_to = excluded.bound_to
     RETURNING *
     """
-    values = {"id": _name(key, purpose), "session": key.session, "n": key.n, "purpose": purpose}
-    row = one(db, sql, made_of=made_of, at=at, **values)
+    values = {"id": name_of(key, purpose), "session": key.session, "n": key.n, "purpose": purpose}
+    row = one(db, sql, made_of=made_of, at=at, here=here, **values)
     assert row is not None
     return EnvironmentRow.of(row)
 

@@ -54,13 +54,13 @@ SELECT MIN(tokens) AS least, SUM(CASE WHEN paused_until > :now THEN 1 ELSE 0 END
 """
 _ENDED = """
 SELECT created_at, started_at, finished_at, step_times FROM turns
-WHERE state = 'done' AND finished_at > :after ORDER BY finished_at LIMIT 1000
+WHERE state = 'done' AND replica IS :replica AND finished_at > :after ORDER BY finished_at LIMIT 1000
 """
 
 
 async def ended_since(store: Store, after: float) -> list[TurnTimes]:
-    """Return the times of the turns that ended after this moment, oldest first, at most 1000."""
-    return [_ended(row) for row in await store.many(_ENDED, after=after)]
+    """Return the times of the turns that this process ended after this moment, oldest first, at most 1000."""
+    return [_ended(row) for row in await store.many(_ENDED, after=after, replica=store.replica)]
 
 
 async def read(store: Store) -> Figures:

@@ -156,7 +156,8 @@ async def reserve(store: Store, claim: GatewayClaim, judge: Judge) -> RequestCon
     now = store.now()
 
     def act(db: Database, found: Grant) -> None:
-        spend.insert(db, claim.id, found.key, found.payers, Reserve(found.model, claim.reserve_usd, now))
+        reserve = Reserve(found.model, claim.reserve_usd, now, store.replica)
+        spend.insert(db, claim.id, found.key, found.payers, reserve)
         _count(db, claim)
 
     return await _judged(store, claim, judge, act)

@@ -1,6 +1,4 @@
-"""Pages of long lists, newest first, each continuing the one before; and the turns that wait or run.
-
-Sessions are ordered by their last turn. Open turns and recent durations give a turn its place in the queue."""
+"""Pages of long lists, newest first, each continuing the one before. Sessions are ordered by their last turn."""
 
 from __future__ import annotations
 
@@ -8,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bot.models import InstallationId, Outcome, RepoId, SessionId, TurnKey, TurnState
+from bot.models import Outcome, RepoId, SessionId, TurnState
 from bot.store.base import Store
-from bot.store.records import OfRepo, Record
+from bot.store.records import OfRepo
 from bot.store.rows import statement
 
 
@@ -144,41 +142,3 @@ def _values(wanted: Wanted) -> Mapping[str, Any]:
     given = {"repo": wanted.repo, "person": person, "state": wanted.state, "without": wanted.without}
     values: dict[str, Any] = {name: value for name, value in given.items() if value}
     return {**values, **vars(wanted.after)} if wanted.after else values
-
-
-_STANDING = """
-SELECT turns.session_id, turns.n, turns.state, turns.created_at, turns.started_at, sessions.thread_id, threads.repo_id,
-       repos.installation_id
-FROM turns JOIN sessions ON sessions.id = turns.session_id JOIN threads ON threads.id = sessions.thread_id
-JOIN repos ON repos.id = threads.repo_id
-WHERE turns.state IN ('queued', 'running') ORDER BY turns.created_at, turns.session_id, turns.n
-"""
-_LATELY = """
-SELECT finished_at - started_at AS seconds FROM turns
-WHERE state = 'done' AND started_at IS NOT NULL AND finished_at >= started_at ORDER BY finished_at DESC LIMIT :limit
-"""
-
-
-@dataclass(frozen=True)
-class OpenTurn(Record):
-    session_id: SessionId
-    n: int
-    state: TurnState
-    created_at: float
-    started_at: float | None
-    thread_id: str
-    repo_id: RepoId
-    installation_id: InstallationId
-
-    @property
-    def key(self) -> TurnKey:
-        return TurnKey(self.session_id, self.n)
-
-
-async def open_turns(store: Store) -> list[OpenTurn]:
-    """Return turns that wait or run, in the order of their requests."""
-    return await OpenTurn.many(store, _STANDING)
-
-
-async def latest_seconds(store: Store, limit: int) -> list[float]:
-    return [float(row["seconds"]) for row in await store.many(_LATELY, limit=limit)]

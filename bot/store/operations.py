@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bot.store import audit
 from bot.store.base import Store
+from bot.store.files import KeptFiles
 from bot.store.rows import Database, run
 
 
@@ -119,9 +120,9 @@ async def backup(store: Store, target: Path) -> None:
     await store.backend.copy(target)
 
 
-async def check(store: Store) -> list[str]:
-    """Return problems with the stored data, in the database's words."""
-    return await store.backend.check()
+async def check(store: Store, files: KeptFiles) -> list[str]:
+    """Return problems with the stored data: what the database finds, else stored files that are not whole."""
+    return await store.backend.check() or await files.missing()
 
 
 async def prune(store: Store, days: float) -> dict[str, int]:

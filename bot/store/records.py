@@ -188,6 +188,8 @@ class Turn(Queued):
     """The branch that got its work; None: the session's."""
     pull_number: int | None
     """The pull request that it opened for a separate branch."""
+    replica: str | None
+    """The replica that runs it or ran it last; None: the only service."""
 
     payload: dict[str, dict[str, Any]]
     """Its parts (`bot.kinds`), by their names."""
@@ -216,6 +218,24 @@ class Turn(Queued):
     def attempt(self) -> int:
         """The number of the agent's run in this turn, from 0. A resumption starts another, and so do failed checks."""
         return self.resumptions + (self.mending is not None)
+
+
+@dataclass(frozen=True)
+class OpenTurn(Record):
+    """A turn that waits or runs, for its place in the queue."""
+
+    session_id: SessionId
+    n: int
+    state: TurnState
+    created_at: float
+    started_at: float | None
+    thread_id: str
+    repo_id: RepoId
+    installation_id: InstallationId
+
+    @property
+    def key(self) -> TurnKey:
+        return TurnKey(self.session_id, self.n)
 
 
 @dataclass(frozen=True)
@@ -266,6 +286,7 @@ class SessionSummary(Record):
     pull_url: str | None
     created_at: float
     finished_at: float | None
+    replica: str | None
 
 
 def stored(value: Any) -> Any:

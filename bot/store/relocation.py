@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from bot.errors import StoreError
-from bot.settings import Address
+from bot.settings import Address, BucketSettings
 from bot.store import base
+from bot.store.chunks import ChunkHome
 from bot.store.files import KeptFiles
 from bot.store.rows import Database, Row, many, one, run, statement
 
@@ -33,7 +35,7 @@ class CopiedTable:
 def copy(source: Address, target: Address) -> list[CopiedTable]:
     """Copy every row to a store that holds none; StoreError if it does, or if the two differ afterwards."""
     tables = base.tables()
-    with base.snapshot(source) as old, base.filling(target) as new:
+    with base.place(source).snapshot() as old, base.place(target).filling() as new:
         _require_empty(new, tables)
         copied = [_copied(old, new, name, key) for name, key in tables.items()]
         for table in copied:
@@ -46,24 +48,55 @@ def copy(source: Address, target: Address) -> list[CopiedTable]:
     return copied
 
 
-async def move(source: Address, target: Address, data_dir: Path) -> tuple[list[CopiedTable], int]:
+async def move(
+    source: Address, target: Address, data_dir: Path, bucket: BucketSettings | None
+) -> tuple[list[CopiedTable], int]:
     """Move rows and files, then close the old store, so that nobody goes on with it by mistake.
 
-    In PostgreSQL the files lie beside the rows, else in the data directory. Return how many there were, too."""
+    Files in a bucket stay there. In PostgreSQL the others lie beside the rows, else in the data directory. Return how
+    many of these there are, too."""
     copied = await asyncio.to_thread(copy, source, target)
-    store = await base.Store.open(target)
+    async with _opened(target) as store, KeptFiles.opened(store, data_dir, bucket) as files:
+        count = await (_unpack(store, data_dir, files) if files.home is None else files.save_all())
+    await asyncio.to_thread(base.place(source).retire)
+    return copied, count
+
+
+async def restore(
+    source: Address, target: Address, data_dir: Path, bucket: BucketSettings | None
+) -> tuple[list[CopiedTable], list[str]]:
+    """Fill a store from a backup, and return what is missing of the files that its rows name."""
+    copied = await asyncio.to_thread(copy, source, target)
+    async with _opened(target) as store, KeptFiles.opened(store, data_dir, bucket) as files:
+        if files.home is None:
+            await _unpack(store, data_dir, files)
+        return copied, await files.missing()
+
+
+async def move_files(
+    where: Address, data_dir: Path, source: BucketSettings | None, target: BucketSettings | None
+) -> int:
+    """Move the files into a bucket or out of it; return how many there are now."""
+    async with (
+        _opened(where) as store,
+        KeptFiles.opened(store, data_dir, source) as old,
+        KeptFiles.opened(store, data_dir, target) as new,
+    ):
+        return await old.move(new)
+
+
+async def _unpack(store: base.Store, data_dir: Path, files: KeptFiles) -> int:
+    """Bring the files that lie beside the rows to the data directory."""
+    return await KeptFiles(store, data_dir, (ChunkHome(store),)).move(files)
+
+
+@asynccontextmanager
+async def _opened(where: Address) -> AsyncIterator[base.Store]:
+    store = await base.Store.open(where)
     try:
-        files = KeptFiles(store, data_dir, shared=True)
-        if isinstance(target, Path):
-            count = await files.fetch_all()
-            for table in ("file_chunks", "files"):
-                await store.run(statement("DELETE FROM {table}", table=table))
-        else:
-            count = await files.save_all()
+        yield store
     finally:
         await store.close()
-    await asyncio.to_thread(base.retire, source)
-    return copied, count
 
 
 def _require_empty(db: Database, tables: dict[str, tuple[str, ...]]) -> None:

@@ -145,6 +145,16 @@ async def sessions_of(store: Store, repo: RepoId) -> dict[SessionId, str | None]
     return {SessionId(row["id"]): row["agent_session_id"] for row in rows}
 
 
+async def are_purged(store: Store, repos: Sequence[RepoId]) -> list[RepoId]:
+    """Return those of which nothing may lie anywhere any more."""
+    found = []
+    for repo in repos:
+        row = await store.one("SELECT purged_at FROM repos WHERE id = :id", id=repo)
+        if row is not None and row["purged_at"] is not None:
+            found.append(repo)
+    return found
+
+
 async def purged(store: Store, repo: RepoId) -> None:
     """Forget the words of its sessions; the sessions and their costs stay."""
     sql = "UPDATE repos SET purged_at = :at WHERE id = :repo_id AND removed_at IS NOT NULL"

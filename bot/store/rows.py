@@ -4,8 +4,12 @@ Only this module makes texts storable."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
+
+ROWS_AT_ONCE = 50
+"""SQLite takes 32,766 values in a statement."""
 
 
 class Cursor(Protocol):
@@ -24,8 +28,6 @@ class Database(Protocol):
     def execute(self, sql: str, parameters: dict[str, Any] | None = None, /) -> Cursor: ...
 
 
-CHUNK_BYTES = 1 << 20
-"""How much of a file one row holds."""
 Row: TypeAlias = Mapping[str, Any]
 
 
@@ -44,6 +46,21 @@ def one(db: Database, sql: str, **params: Any) -> Row | None:
 def run(db: Database, sql: str, **params: Any) -> int:
     """Run a statement and return how many rows it changed."""
     return db.execute(sql, _storable(params)).rowcount
+
+
+def insert(db: Database, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows with the same columns, many in a statement: each statement is a round trip to a server."""
+    for at in range(0, len(rows), ROWS_AT_ONCE):
+        part = rows[at : at + ROWS_AT_ONCE]
+        values = {f"{name}_{n}": value for n, row in enumerate(part) for name, value in row.items()}
+        db.execute(_insertion(table, tuple(part[0]), len(part)), _storable(values))
+
+
+@lru_cache(maxsize=256)
+def _insertion(table: str, names: tuple[str, ...], count: int) -> str:
+    places = ", ".join(f"({', '.join(f':{name}_{n}' for name in names)})" for n in range(count))
+    insertion = "INSERT INTO {table} ({names}) VALUES {places}"
+    return statement(insertion, table=table, names=", ".join(names), places=places)
 
 
 def statement(text: str, /, **parts: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.funds import BudgetAccount
-from bot.models import SessionId
-from bot.store import machines, spend
+from bot.models import SessionId, TurnState
+from bot.store import machines, replicas, spend
 from bot.store.base import Store
 from bot.store.records import Record, Turn
 from bot.store.rows import Database, many, statement
@@ -37,6 +37,8 @@ class SessionView:
     deliveries: list[str]
     environments: list[str]
     last_seq: int
+    replica: str | None
+    """The replica that runs the latest turn, if there are several; only the operator needs to know its machine."""
 
     @property
     def usd(self) -> float:
@@ -66,8 +68,10 @@ async def of(store: Store, session: SessionId) -> SessionView:
         [tokens] = many(db, _TOKENS, id=session)
         [paid] = many(db, _MACHINES, id=session, now=now)
         [last] = many(db, "SELECT COALESCE(MAX(seq), 0) AS seq FROM events WHERE session_id = :id", id=session)
+        turns = of_session(db, session)
+        runner = turns[-1].replica if turns and turns[-1].state is TurnState.RUNNING else None
         return SessionView(
-            turns=of_session(db, session),
+            turns=turns,
             points=[Point.of(row) for row in many(db, _POINTS, id=session, most=MOST_POINTS)][::-1],
             spent=[(row["at"], row["cost_usd"]) for row in many(db, _SPENT, id=session)],
             tokens=int(tokens["tokens"]),
@@ -76,6 +80,7 @@ async def of(store: Store, session: SessionId) -> SessionView:
             deliveries=[row["guid"] for row in many(db, _DELIVERIES, id=session)],
             environments=[row["environment_id"] for row in many(db, _ENVIRONMENTS, id=session)],
             last_seq=int(last["seq"]),
+            replica=runner if runner in replicas.hosts(db) else None,
         )
 
     return await store.read(work)

@@ -16,7 +16,7 @@ from bot.kinds.shape import Places, TurnPart, with_parts
 from bot.models import Outcome, SessionId, Step, Thread, TurnKey, TurnState
 from bot.store import ci, conversation, deliveries, posts, repos, spend
 from bot.store.base import Store
-from bot.store.records import NewTurn, Session, SessionSummary, Turn, stored
+from bot.store.records import NewTurn, OpenTurn, Session, SessionSummary, Turn, stored
 from bot.store.rows import Database, Row, column, many, one, run, settings, statement
 
 __all__ = ["NewTurn", "Session", "SessionSummary", "Turn"]
@@ -230,6 +230,28 @@ def _update(db: Database, key: TurnKey, columns: dict[str, Any]) -> None:
         run(db, sql, session=key.session, key_n=key.n, **columns)
 
 
+_STANDING = """
+SELECT turns.session_id, turns.n, turns.state, turns.created_at, turns.started_at, sessions.thread_id, threads.repo_id,
+       repos.installation_id
+FROM turns JOIN sessions ON sessions.id = turns.session_id JOIN threads ON threads.id = sessions.thread_id
+JOIN repos ON repos.id = threads.repo_id
+WHERE turns.state IN ('queued', 'running') ORDER BY turns.created_at, turns.session_id, turns.n
+"""
+_LATELY = """
+SELECT finished_at - started_at AS seconds FROM turns
+WHERE state = 'done' AND started_at IS NOT NULL AND finished_at >= started_at ORDER BY finished_at DESC LIMIT :limit
+"""
+
+
+async def open_turns(store: Store) -> list[OpenTurn]:
+    """Return turns that wait or run, in the order of their requests."""
+    return await OpenTurn.many(store, _STANDING)
+
+
+async def latest_seconds(store: Store, limit: int) -> list[float]:
+    return [float(row["seconds"]) for row in await store.many(_LATELY, limit=limit)]
+
+
 _ALPHABET = string.ascii_lowercase + string.digits
 
 _SELECT = """
@@ -247,7 +269,7 @@ _ASKED = [one.name for one in fields(NewTurn) if one.name in Turn.__dataclass_fi
 
 _LISTING = """
 SELECT sessions.id, repos.owner || '/' || repos.name AS repo, threads.number, last.state, last.outcome, last.n AS turns,
-       last.requester, sessions.pull_url, sessions.created_at, last.finished_at,
+       last.requester, sessions.pull_url, sessions.created_at, last.finished_at, last.replica,
        COALESCE((SELECT SUM(spend.cost_usd) FROM spend WHERE spend.session_id = sessions.id), 0.0) AS cost_usd
 FROM sessions JOIN threads ON threads.id = sessions.thread_id JOIN repos ON repos.id = threads.repo_id
 JOIN turns AS last ON last.session_id = sessions.id

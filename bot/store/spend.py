@@ -93,6 +93,8 @@ class Reserve:
     model: str
     usd: float
     at: float
+    replica: str | None = None
+    """The one that sees its end, where there are several."""
 
 
 async def settle(store: Store, claim_id: str, end: Settlement) -> None:
@@ -101,10 +103,14 @@ async def settle(store: Store, claim_id: str, end: Settlement) -> None:
 
 
 async def abandon_open(store: Store) -> int:
-    """Count requests that were under way when the service died at all they could cost, as unconfirmed."""
+    """Count requests that were under way when their service died at all they could cost, as unconfirmed."""
+    open_ones = """
+    SELECT id, reserved_usd FROM spend WHERE state = 'reserved'
+    AND (replica IS NULL OR replica NOT IN (SELECT id FROM replicas))
+    """
 
     def work(db: Database) -> int:
-        left = many(db, "SELECT id, reserved_usd FROM spend WHERE state = 'reserved'")
+        left = many(db, open_ones)
         for row in left:
             _settle(db, row["id"], Settlement(0.0, TokenUsage(), None, True, row["reserved_usd"]))
         return len(left)
@@ -144,8 +150,9 @@ async def in_windows(store: Store, payers: Payers, windows: Sequence[Window]) ->
 def insert(db: Database, claim_id: str, key: TurnKey, payers: Payers, reserve: Reserve) -> None:
     """Reserve, inside the transaction that judged it."""
     sql = """
-    INSERT INTO spend (id, session_id, turn, installation_id, repo_id, user_id, model, state, reserved_usd, at)
-    VALUES (:id, :session, :turn, :installation, :repo, :user, :model, 'reserved', :usd, :at)
+    INSERT INTO spend (id, session_id, turn, installation_id, repo_id, user_id, model, state, reserved_usd, at,
+        replica)
+    VALUES (:id, :session, :turn, :installation, :repo, :user, :model, 'reserved', :usd, :at, :replica)
     """
     who = {"installation": payers.installation, "repo": payers.repo, "user": payers.user}
     run(db, sql, id=claim_id, session=key.session, turn=key.n, **who, **asdict(reserve))

@@ -112,14 +112,14 @@ class Writer:
         while waiting:
             try:
                 self._transact(waiting)
-            except Exception as error:  # noqa: BLE001 - whatever happened, each caller gets an answer
+            except BaseException as error:  # noqa: BLE001 - whatever happened, each caller gets an answer
                 waiting = self._after_failure(waiting, error)
             else:
                 self._committed()
                 _answer(waiting)
                 return
 
-    def _after_failure(self, waiting: list[WriteJob], error: Exception) -> list[WriteJob]:
+    def _after_failure(self, waiting: list[WriteJob], error: BaseException) -> list[WriteJob]:
         """Return the jobs to try again: after a lock, those with time left; none that may have been committed. Else try
         each alone to find the bad one."""
         if isinstance(error, CommitUnknown):
@@ -145,8 +145,11 @@ class Writer:
     def _transact(self, batch: Sequence[WriteJob]) -> None:
         try:
             db = self._connection.begin()
-            for job in batch:
-                self._run_job(job, db)
+            if len(batch) == 1:  # its failure is that of the whole transaction
+                batch[0].result = batch[0].work(db)
+            else:
+                for job in batch:
+                    self._run_job(job, db)
             self._connection.commit()
         except BaseException:
             self._connection.rollback()

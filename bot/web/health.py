@@ -1,4 +1,4 @@
-"""Serves `/healthz` (the process lives and reaches its store) and `/readyz` (it can work, or says what is missing)."""
+"""Serves `/healthz` (the process lives and reaches its store) and `/readyz` (it may receive traffic, or why not)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from starlette.routing import BaseRoute, Route
 from bot.errors import BotError
 from bot.github.client import GitHubApp
 from bot.loops import Loop, LoopName
+from bot.replicas import Replicas
 from bot.sessions.environments.meter import LABEL
 from bot.settings import Secret
 from bot.store import operations
 from bot.store.base import Database, Store
+from bot.store.files import KeptFiles
 from bot.store.rows import one
 from bot.web import overload
 from bot.web.metrics import ServiceMetrics, metrics_routes
@@ -31,11 +33,16 @@ Check = Callable[[], Awaitable[str | None]]
 """Returns None if all is well, else a sentence for the operator without any secret."""
 
 ALIVE_SECONDS = 5.0
+SHARED = frozenset(("engine", "github", "switch", "delivery_log", "leader"))
+"""Troubles that every replica has at once. `/readyz` names them, but a balancer must not turn everybody away."""
 LEAST_FREE_BYTES = 256 << 20
 REMEMBERED_SECONDS = 30.0
 ASK_SECONDS = 5.0
+LOOK_SECONDS = 1.5
+"""Less than a check may take, so that what a look finds is remembered."""
 LONGEST_SILENCE = 180.0
 SILENT_SWEEPS = 10
+NO_LEADER = "No replica leads, so nothing new starts; the log of each replica says why it does not."
 
 
 def health_routes(checks: Mapping[str, Check], *, alive: Check | None = None, timeout: float = 2.0) -> list[BaseRoute]:
@@ -48,8 +55,9 @@ def health_routes(checks: Mapping[str, Check], *, alive: Check | None = None, ti
     async def readyz(request: Request) -> Response:
         answers = await asyncio.gather(*(_ask(check, timeout) for check in checks.values()))
         troubles = {name: answer for name, answer in zip(checks, answers, strict=True) if answer is not None}
-        status = "not ready" if troubles else "ready"
-        return JSONResponse({"status": status, "troubles": troubles}, 503 if troubles else 200)
+        is_ready = troubles.keys() <= SHARED
+        status = "ready" if is_ready else "not ready"
+        return JSONResponse({"status": status, "troubles": troubles}, 200 if is_ready else 503)
 
     return [Route("/healthz", healthz), Route("/readyz", readyz)]
 
@@ -90,7 +98,8 @@ class Health:
     def ready(self, parts: Parts, environments: EnvironmentProvider) -> None:
         self._checks.update(checks(parts))
         self._checks.pop("start", None)
-        self.metrics.loops += parts.loops.values()
+        self.metrics.loops, self.metrics.replicas = parts.loops, parts.replicas
+        self.metrics.turns_here = parts.turns_here
 
         async def sandboxes() -> int | None:
             try:
@@ -107,15 +116,21 @@ class Parts:
     """The parts of the service that the checks look at."""
 
     store: Store
+    files: KeptFiles
     data_dir: Path
     github: GitHubApp
     loops: Mapping[LoopName, Loop]
     poll_seconds: float
+    turns_here: Callable[[], int]
+    """Counts the turns that this process runs."""
+    replicas: Replicas | None
 
 
 def checks(parts: Parts) -> dict[str, Check]:
     async def engine() -> str | None:
-        silent = parts.loops["admission"].silent_seconds
+        if (admission := parts.loops.get("admission")) is None:  # another replica leads
+            return None
+        silent = admission.silent_seconds
         return f"No turn could be taken up for {silent:.0f} s; the log says why." if silent > LONGEST_SILENCE else None
 
     async def github() -> str | None:
@@ -129,12 +144,24 @@ def checks(parts: Parts) -> dict[str, Check]:
         paused = await operations.paused_at(parts.store) is not None
         return "The operator has paused it: `forgehand resume` starts what is waiting." if paused else None
 
+    async def beat() -> str | None:
+        if (replicas := parts.replicas) is None or replicas.is_sure():
+            return None
+        lag = replicas.lag_seconds
+        return f"The database has confirmed no beat of this replica for {lag:.0f} s, so it changes nothing at GitHub."
+
+    async def leader() -> str | None:
+        return NO_LEADER if parts.replicas is not None and parts.replicas.is_leaderless() else None
+
     return {
         "store": lambda: _store(parts),
+        "files": _Remembered(lambda: _files_trouble(parts.files)),
         "engine": engine,
         "github": _Remembered(github),
         "switch": switch,
         "delivery_log": lambda: _delivery_log(parts),
+        "beat": beat,
+        "leader": leader,
     }
 
 
@@ -143,6 +170,18 @@ async def _store(parts: Parts) -> str | None:
         return trouble
     free = (await asyncio.to_thread(shutil.disk_usage, parts.data_dir)).free
     return f"Only {free >> 20} MiB are free on the disk with the data." if free < LEAST_FREE_BYTES else None
+
+
+async def _files_trouble(files: KeptFiles) -> str | None:
+    try:
+        if files.home is not None:
+            async with asyncio.timeout(LOOK_SECONDS):
+                await files.home.look()
+    except TimeoutError:
+        return "The home of files did not answer in time."
+    except BotError as error:
+        return str(error)
+    return None
 
 
 async def _store_trouble(store: Store) -> str | None:
@@ -159,9 +198,9 @@ async def _store_trouble(store: Store) -> str | None:
 
 
 async def _delivery_log(parts: Parts) -> str | None:
-    if not parts.poll_seconds:
+    loop = parts.loops.get("delivery_log")
+    if not parts.poll_seconds or loop is None:
         return None
-    loop = parts.loops["delivery_log"]
     silent, most = loop.silent_seconds, max(60.0, parts.poll_seconds * SILENT_SWEEPS)
     if loop.succeeded_at is None:
         return "GitHub's log of deliveries was not read yet."

@@ -16,7 +16,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from bot.loops import Loop
+from bot.errors import BotError
+from bot.loops import Loop, LoopName
+from bot.replicas import Replicas
 from bot.settings import LOOPBACK, Secret
 from bot.store import figures, operations
 from bot.store.base import Store
@@ -24,6 +26,7 @@ from bot.store.figures import Figures
 from bot.web.webhooks import STATUSES
 
 LOOK_SECONDS = 0.25
+STORE_SECONDS = 5.0
 LATENESS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 NOT_YOURS = """\
 Send FORGEHAND_METRICS_TOKEN as a bearer token. Without a token, only requests from this machine are answered, and only
@@ -66,7 +69,10 @@ class ServiceMetrics:
         words = "How late the event loop is, measured four times a second."
         self._late = histogram("forgehand_loop_late_seconds", words, buckets=LATENESS_SECONDS)
         self.lateness = Loop("lateness", self._measure_lateness, 0.0)
-        self.loops = [self.lateness]
+        self.loops: Mapping[LoopName, Loop] = {}
+        """The loops of this process; a replica that begins to lead has more."""
+        self.replicas: Replicas | None = None
+        self.turns_here: Callable[[], int] = lambda: 0
         self._records = counter("forgehand_log_records", "Log lines of this process.", ["level"])
         for level in LEVELS:
             self._records.labels(level)
@@ -92,47 +98,44 @@ class ServiceMetrics:
             self._records.labels(level).inc()
 
     async def text(self) -> bytes:
+        """Without the figures of the store, if it does not answer."""
+        now = CollectorRegistry()
+        now.register(_Here(self, await self.sandboxes() if self.sandboxes else None))
+        try:
+            async with asyncio.timeout(STORE_SECONDS):
+                now.register(await self._stored())
+        except (BotError, TimeoutError):
+            pass
+        return generate_latest(self._registry) + generate_latest(now)
+
+    async def _stored(self) -> _Stored:
         for ended in await figures.ended_since(self._store, self._after):
             self._after = ended.finished_at
             self._waits.observe(ended.waited_seconds)
             for step, seconds in ended.step_seconds.items():
                 self._steps.labels(step).observe(seconds)
-        now = CollectorRegistry()
-        alive = await self.sandboxes() if self.sandboxes else None
         paused = await operations.paused_at(self._store) is not None
-        now.register(_Moment(self, await figures.read(self._store), self._store.now(), alive, paused))
-        return generate_latest(self._registry) + generate_latest(now)
+        return _Stored(await figures.read(self._store), self._store.now(), paused)
 
 
 @dataclass(frozen=True, eq=False)
-class _Moment(Collector):
-    metrics: ServiceMetrics
+class _Stored(Collector):
+    """Figures of the store, which every replica shows alike."""
+
     found: Figures
     now: float
-    sandboxes: int | None
     paused: bool
 
     def collect(self) -> Iterable[Metric]:
-        metrics, found = self.metrics, self.found
+        found = self.found
         yield _by("forgehand_turns", "Turns by state.", "state", found.turns)
         yield _by("forgehand_turns_ended", "Turns by outcome.", "outcome", found.outcomes, total=True)
         yield _by("forgehand_deliveries", "Webhooks in the ledger.", "state", found.deliveries)
         yield _by("forgehand_installations", "Installations of the App.", "state", found.installations)
         yield _by("forgehand_model_requests", "Model requests by result.", "status", found.model_requests, total=True)
-        yield _by("forgehand_gateway_refusals", "Requests not forwarded.", "reason", metrics.refused, total=True)
-        yield _by("forgehand_gateway_left_out", "Parts left out of requests.", "kind", metrics.left_out, total=True)
         yield _by("forgehand_tokens", "Tokens that the gateway counted.", "kind", found.tokens, total=True)
-        failures: dict[str, int] = {loop.name: loop.failures for loop in metrics.loops}
-        yield _by("forgehand_loop_failures", "Failed rounds of a background loop.", "loop", failures, total=True)
-        succeeded: dict[str, int] = {loop.name: int(loop.succeeded_at or 0) for loop in metrics.loops}
-        help_ = "When a background loop last finished a round without an error; 0: not yet."
-        yield _by("forgehand_loop_last_success_timestamp_seconds", help_, "loop", succeeded)
         yield CounterMetricFamily("forgehand_spend_usd", "Dollars spent at the model.", found.usd)
         yield CounterMetricFamily("forgehand_comment_edits", "Edits of live comments.", found.edits)
-        yield from self._gauges()
-
-    def _gauges(self) -> Iterable[Metric]:
-        found = self.found
         waits = self.now - found.oldest_waiting_at if found.oldest_waiting_at else 0.0
         yield GaugeMetricFamily("forgehand_queue_oldest_seconds", "Age of the oldest waiting turn.", max(0.0, waits))
         yield GaugeMetricFamily("forgehand_reserved_usd", "Dollars held by open requests.", found.reserved_usd)
@@ -142,8 +145,41 @@ class _Moment(Collector):
         if found.allowance_least is not None:
             help_ = "Edits left of the installation with the fewest."
             yield GaugeMetricFamily("forgehand_allowance_least", help_, found.allowance_least)
-        if self.sandboxes is not None:
+
+
+@dataclass(frozen=True, eq=False)
+class _Here(Collector):
+    """Figures of this process."""
+
+    metrics: ServiceMetrics
+    sandboxes: int | None
+
+    def collect(self) -> Iterable[Metric]:
+        metrics = self.metrics
+        yield _by("forgehand_gateway_refusals", "Requests not forwarded.", "reason", metrics.refused, total=True)
+        yield _by("forgehand_gateway_left_out", "Parts left out of requests.", "kind", metrics.left_out, total=True)
+        loops = [metrics.lateness, *metrics.loops.values()]
+        failures: dict[str, int] = {loop.name: loop.failures for loop in loops}
+        yield _by("forgehand_loop_failures", "Failed rounds of a background loop.", "loop", failures, total=True)
+        succeeded: dict[str, int] = {loop.name: int(loop.succeeded_at or 0) for loop in loops}
+        help_ = "When a background loop last finished a round without an error; 0: not yet."
+        yield _by("forgehand_loop_last_success_timestamp_seconds", help_, "loop", succeeded)
+        yield GaugeMetricFamily("forgehand_turns_here", "Turns that this process runs.", metrics.turns_here())
+        if metrics.sandboxes is not None:
             yield GaugeMetricFamily("forgehand_sandboxes", "Sandboxes alive.", self.sandboxes)
+        if metrics.replicas is not None:
+            yield from _among(metrics.replicas)
+
+
+def _among(replicas: Replicas) -> Iterable[Metric]:
+    yield GaugeMetricFamily("forgehand_replicas", "Replicas alive at the last confirmed beat.", len(replicas.found))
+    yield GaugeMetricFamily("forgehand_replica_leads", "Whether this replica leads.", int(replicas.leads))
+    help_ = "Time since the database last confirmed a beat of this replica."
+    yield GaugeMetricFamily("forgehand_replica_beat_lag_seconds", help_, replicas.lag_seconds)
+    help_ = "How long the database took to confirm the last beat."
+    yield GaugeMetricFamily("forgehand_database_round_trip_seconds", help_, replicas.round_trip_seconds)
+    help_ = "How often this replica lost its connection for notices and made another."
+    yield CounterMetricFamily("forgehand_notice_reconnects", help_, replicas.reconnects)
 
 
 def _by(name: str, help_: str, label: str, values: Mapping[str, int], *, total: bool = False) -> Metric:

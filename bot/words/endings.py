@@ -188,11 +188,15 @@ def moved_on() -> str:
 
 
 def waits() -> str:
-    return "Waiting in the queue. The live comment on the pull request says more."
+    return "Waiting in the queue."
 
 
-def is_shown_in_the_comment() -> str:
-    return "The live comment on the pull request shows what is happening."
+def under_way() -> str:
+    return "The work is under way."
+
+
+def all_in_the_comment(url: str) -> str:
+    return f"[The live comment]({url}) has all of it." if url else ""
 
 
 def reviewed_already(sha: str) -> str:
@@ -301,6 +305,10 @@ def taken_back(n: int, sha: str) -> str:
     return f"A new commit reverts what turn {n} pushed (`{sha[:12]}`)."
 
 
+def for_something_else(command: str) -> str:
+    return f"For something else, comment `{command} …`."
+
+
 def nothing_to_take_back() -> str:
     return "There is no push of this conversation left to undo."
 
@@ -349,13 +357,17 @@ def step_failed(step: Step, words: str) -> str:
 
 
 def something_broke(reference: str) -> str:
-    return f"Something broke on our side. The operator can find it in the log under `{reference}`."
+    return (
+        "Something broke on our side. If it happens again, give the person who runs Forgehand this reference to the "
+        f"log: `{reference}`."
+    )
 
 
 def kept_on_host(name: str) -> str:
     return (
-        f"The work so far could not be pushed. The operator keeps it for 30 days as `{name}`: `forgehand sessions "
-        f"pull {name[:8]}` says where, and `git fetch {name} refs/forgehand/work` brings it to a clone."
+        f"The work so far could not be pushed. It is kept for 30 days where Forgehand runs, as `{name}`. Ask the "
+        f"person who runs it to send you that file (`forgehand sessions pull {name[:8]}` tells them where it is). Then "
+        f"`git fetch {name} refs/forgehand/work` brings the work to your clone."
     )
 
 
@@ -400,6 +412,12 @@ _NEXT = {
     Outcome.FAILED: "To try again, comment `{command} retry`, or `{command} …` with what to do differently.",
     Outcome.REFUSED: "Once that is resolved, comment `{command} …` and say what to do.",
 }
+IN_THE_COMMAND = "command"
+"""The error of a turn whose command can never work: the same words must fail again."""
+OUTSIDE = "outside"
+"""The error of a turn that works once somebody has changed something in the repository."""
+_OPERATORS = ("provider_401", "provider_403", "out_of_credit", "gateway_credential", "gateway_field", "gateway_price")
+"""Errors that only the operator can mend."""
 _PLANS = {"approved": "📝 A plan, approved", "denied": "📝 A plan, turned down"}
 _CUT_SHORT = (Outcome.OVER_BUDGET, Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED, Outcome.FAILED)
 
@@ -435,6 +453,15 @@ def what_next(outcome: Outcome, command: str, means: FundsState = FundsState.LEF
     return f"{_NEXT[outcome].format(command=command)} The session's budget is used up. {on}"
 
 
+def after_failure(error: str | None, command: str) -> str:
+    """Say how to go on after an error that a mere repetition would meet again; empty for any other."""
+    if error == IN_THE_COMMAND:
+        return f"The same command would fail again. Comment `{command} …` with another choice."
+    if error == OUTSIDE:
+        return f"Once that is changed, comment `{command} retry`, or `{command} …` with what to do differently."
+    return f"Once the operator has seen to it, comment `{command} retry`." if error in _OPERATORS else ""
+
+
 def checks_failed(command: str) -> str:
     return f"Not all checks passed, see above. To have them fixed, comment `{command} fix the failing checks`."
 
@@ -448,13 +475,11 @@ def tick_or_say(command: str) -> str:
 
 
 def next_after(state: str, command: str) -> str:
-    return (
-        "The next turn here carries it out." if state == "approved" else f"For something else, comment `{command} …`."
-    )
+    return "The next turn here carries it out." if state == "approved" else for_something_else(command)
 
 
 def next_for_held(approval_id: str, command: str) -> str:
     return (
         f"Somebody with write access can push exactly this commit with `{command} approve {approval_id}`, or leave it "
-        f"with `{command} deny {approval_id}`. For something else, comment `{command} …`."
+        f"with `{command} deny {approval_id}`. {for_something_else(command)}"
     )

@@ -33,6 +33,10 @@ def _what_is_open(usd: float) -> str:
     return WHAT_IS_OPEN if usd >= LEAST_SHOWN_USD else ""
 
 
+def spent(usd: float, unconfirmed_usd: float) -> str:
+    return f"${usd:.2f}{unconfirmed(unconfirmed_usd)}"
+
+
 def spent_of(spent_usd: float, unconfirmed_usd: float, limit_usd: float) -> str:
     return f"${spent_usd:.2f} of ${limit_usd:.2f}{unconfirmed(unconfirmed_usd)}"
 
@@ -99,13 +103,13 @@ def cost(
     tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     total = f"This thread has cost **{dollars(sum(usd for _, usd in turns))}** so far"
     total += f"{unconfirmed(unconfirmed_usd)} ({tokens:,} tokens)"
-    listed = ", ".join(f"turn {n} {dollars(usd)}" for n, usd in turns[-MOST_TURNS:])
-    earlier = f"the last {MOST_TURNS} of {len(turns)} turns: " if len(turns) > MOST_TURNS else ""
+    rows = "\n".join(f"| {n} | {dollars(usd)} |" for n, usd in turns[-MOST_TURNS:])
+    earlier = f"The last {MOST_TURNS} of {len(turns)} turns:\n\n" if len(turns) > MOST_TURNS else ""
     under_way = ""
     if under_way_usd is not None:
         under_way = f" A request is under way and not counted yet; it may cost up to {dollars(under_way_usd)}."
-    turn_by_turn = f": {earlier}{listed}" if len(turns) > 1 else ""
-    return f"{total}{turn_by_turn}.{under_way}{_what_is_open(unconfirmed_usd)}{may}{beside}"
+    table = f"\n\n{earlier}| turn | dollars |\n|--:|--:|\n{rows}" if len(turns) > 1 else ""
+    return f"{total}.{under_way}{_what_is_open(unconfirmed_usd)}{may}{beside}{table}"
 
 
 def day_budget_reached(limit_usd: float, whose: str = "this installation") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Protocol
 
 from bot.funds import Funds
@@ -12,15 +13,25 @@ from bot.words import on_money
 from bot.words.endings import headline
 
 
-def help_text(command: str, forms: Iterable[tuple[str, str]], options: Iterable[str]) -> str:
-    """`forms`: what to write after the word, and what it does."""
+def help_text(command: str, forms: Iterable[tuple[str, str]], options: Iterable[str], *, closes: bool = False) -> str:
+    """`forms`: what to write after the word, and what it does; `closes`: merging closes the issue here."""
     named = ", ".join(f"`{usage}`" for usage in options)
     rules = (
-        f"A command starts a line, outside quotes and code; one per comment. Options go right after `{command}` or at "
-        f"the end of its line: {named}. Only people with write access can use it. Editing a comment starts nothing."
+        f"A command starts a line, outside quotes and code; one per comment. Options may stand "
+        f"anywhere on its line: {named}. Only people with write access can use it. Editing a comment starts nothing. "
+        f"Merging a pull request of mine {'closes' if closes else 'does not close'} its issue in this repository "
+        "(`pull.closes`)."
     )
     rows = [f"| `{command} {usage}` | {what} |" for usage, what in forms]
     return "\n".join(["| comment | what happens |", "|---|---|", *rows, "", rules])
+
+
+def as_of(at: float, login: str) -> str:
+    return f"As of {moment(at)}, when {shown(login, 60)} asked."
+
+
+def moment(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def nothing_runs() -> str:
@@ -54,10 +65,10 @@ def config_pull_body(path: str, login: str, number: int) -> str:
     )
 
 
-def status(state: TurnState, step: str, elapsed: str, cost_usd: float, money: Funds, *, beside: str = "") -> str:
+def status(state: TurnState, step: str, elapsed: str, cost: str, money: Funds, *, beside: str = "") -> str:
     if state is TurnState.QUEUED:
         return _stands(f"Queued for {elapsed}; nothing spent on this turn yet.", beside, money)
-    return _stands(f"Running for {elapsed}, now {step}; ${cost_usd:.2f} spent on this turn so far.", beside, money)
+    return _stands(f"Running for {elapsed}, now {step}; {cost} spent on this turn so far.", beside, money)
 
 
 def at_rest(ending: str, money: Funds, *, beside: str = "") -> str:
@@ -88,8 +99,23 @@ OWN_EDIT = "it is our own edit"
 
 def no_command_but_named(command: str) -> str:
     return (
-        f"it mentions `{command}`, but not as a command: that has to start a line, spelt exactly like this, outside "
-        "quotes, lists, code and HTML comments"
+        f"it mentions `{command}`, but not as a command: that has to start a line, outside quotes, lists, code and "
+        "HTML comments"
+    )
+
+
+def how_to_begin(command: str, slug: str) -> str:
+    return (
+        f"Nothing was started. To give me work, begin a line with `{command}` or `@{slug}`, such as `{command} fix "
+        f"this`. `{command} help` lists the commands."
+    )
+
+
+def models(command: str, names: Sequence[str], usual: str) -> str:
+    listed = ", ".join(f"`{name}`" for name in names)
+    return (
+        f"`{command} --model NAME …` chooses the model of one turn: {listed}. Without it, the repository's config "
+        f"decides, or else it is {shown(usual)}."
     )
 
 
@@ -120,7 +146,7 @@ class DeliveryFacts(Protocol):
     def reason(self) -> str | None: ...
 
 
-def fate(delivery: DeliveryFacts, ago: str, inert: Callable[[str], str]) -> str:
+def fate(delivery: DeliveryFacts, when: str, inert: Callable[[str], str]) -> str:
     """Say what became of a delivery and why, in the same words for a thread and for the operator."""
     what = f"{delivery.event} {delivery.action or ''}".strip().replace("_", " ")
     who = inert(delivery.sender or "somebody")
@@ -129,11 +155,18 @@ def fate(delivery: DeliveryFacts, ago: str, inert: Callable[[str], str]) -> str:
         reason = reason[:1].upper() + reason[1:]
     if reason and not reason.endswith((".", "!", "?")):
         reason += "."
-    return f"{ago} ago, {what} by {who}: {delivery.state}. {reason}".rstrip()
+    return f"{when}, {what} by {who}: {delivery.state}. {reason}".rstrip()
 
 
 def nothing_to_repeat(command: str) -> str:
     return f"Nothing has been run on this thread yet, so there is nothing to repeat. `{command} …` starts something."
+
+
+def would_fail_again(command: str) -> str:
+    return (
+        "The last turn failed because of what its command named, so it would fail again. Comment "
+        f"`{command} …` with another choice, or `{command} retry` with an option that replaces it."
+    )
 
 
 def still_under_way(command: str) -> str:

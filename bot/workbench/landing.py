@@ -19,6 +19,7 @@ from bot.git.quarantine import Quarantine
 from bot.git.run import Io, run_git
 from bot.outbound import Redactor
 from bot.proposal import descriptions, push_policy
+from bot.proposal.titles import TitleSources
 from bot.workbench import passage, words
 from bot.workbench import repository as repositories
 from bot.workbench.job import Landed, WorkbenchJob, WorkbenchMeans
@@ -95,7 +96,8 @@ async def _deliver(work: BroughtWork, tree: str, quarantine: Quarantine, landed:
     repository = work.snapshot.folder.repository
     if repository is not None:
         base = work.snapshot.base
-        subject = descriptions.first_title((work.result, work.job.prompt)) or "Work of the agent"
+        sources = TitleSources(words=work.result, request=work.job.prompt)
+        subject = descriptions.calm_title(sources) or "Work of the agent"
         asked = f"Asked for in these words:\n\n{work.job.prompt.strip()}"
         message = f"{subject}\n\n{asked}\n\nForgehand-Session: {work.job.id}"
         commit = await quarantine.commit(tree, [base], message, AUTHOR, int(time.time()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import time
@@ -58,10 +59,16 @@ class Checkout:
         self._index = path
 
     def __call__(
-        self, *arguments: str, stdin: IO[bytes] | None = None, allowed: Sequence[int] = (0,), raw: bool = False
+        self,
+        *arguments: str,
+        stdin: IO[bytes] | None = None,
+        allowed: Sequence[int] = (0,),
+        raw: bool = False,
+        seconds: float = math.inf,
     ) -> str:
-        """Run git and return its output. `raw`: keep every byte, also of names that are no text."""
-        left = self._deadline - time.monotonic()
+        """Run git and return its output. `raw`: keep every byte, also of names that are no text. `seconds` may end it
+        before the common deadline."""
+        left = min(self._deadline - time.monotonic(), seconds)
         done = processes.run(
             [self._git, *arguments],
             cwd=str(self.work),

@@ -22,6 +22,7 @@ from bot.live.edit_quota import EditPace, EditQuota, EditQuotas
 from bot.live.page import Page, PageSettings
 from bot.live.state import Folds
 from bot.models import InstallationId, Outcome, Repo, RepoId, Step, Thread, TurnKey
+from bot.notices import Notices
 from bot.outbound import Outbound, Redactor
 from bot.sessions.admission import QueuePlaces
 from bot.settings import GitHubSettings, Limits, Secret
@@ -71,7 +72,7 @@ async def rig(folder: Path, count: int) -> AsyncIterator[Rig]:
         outbound, folds = Outbound(client, Redactor(), on_made=quotas.note), Folds(store, Claude())
         places = QueuePlaces(store, Limits(), time.time)
         page = Page(store, folds, PageSettings("/claude"), find_place=places.of)
-        board = LiveBoard(store, outbound, folds, page, quotas)
+        board = LiveBoard(store, outbound, page, quotas, Notices())
         where = Repo(RepoId(repo.id), "octo", "calc", True, "main")
         found = Rig(github, store, board, Thread(where, InstallationId(installed.id), 0, is_pull=False), {})
         try:

@@ -56,10 +56,10 @@ async def _until_all_stream(world: World, asked: list[Issue]) -> None:
 
 
 async def _measure(world: World, service: Service, count: int) -> None:
-    cpu, began, at = _cpu_seconds(service), time.monotonic(), time.time()
+    cpu, began, at = cpu_seconds(service.process.pid), time.monotonic(), time.time()
     await asyncio.sleep(MEASURED_SECONDS)
     seconds = time.monotonic() - began
-    used = _cpu_seconds(service) - cpu
+    used = cpu_seconds(service.process.pid) - cpu
     rows = await _rows(world, "SELECT line, at FROM events WHERE at > :at", at=at)
     late = sorted(row["at"] - said for row in rows if (said := json.loads(row["line"]).get("at")))
     print(f"{len(rows) / seconds:.0f} lines a second stored, of {count * PER_SECOND} that are said")
@@ -79,8 +79,8 @@ async def _rows(world: World, sql: str, **values: object) -> list[Row]:
         await store.close()
 
 
-def _cpu_seconds(service: Service) -> float:
-    fields = Path(f"/proc/{service.process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 

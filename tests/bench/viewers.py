@@ -16,7 +16,7 @@ import httpx
 from bot.simulation.anthropic import Call, Script, Slow, Wait
 from bot.store.base import Store
 from bot.store.rows import many
-from tests.bench.streams import _cpu_seconds, _resident_mb
+from tests.bench.streams import _resident_mb, cpu_seconds
 from tests.crash.process import Service
 from tests.world import World
 from tests.world.visitor import visitor
@@ -59,10 +59,10 @@ async def _measure(world: World, service: Service, count: int) -> None:
     print(f"{count} viewers have the session on their screens after {time.monotonic() - began:.1f} s")
     heard.clear()
     world.model.release("go")
-    cpu, began = _cpu_seconds(service), time.monotonic()
+    cpu, began = cpu_seconds(service.process.pid), time.monotonic()
     health = await _health(service.url, MEASURED_SECONDS)
     seconds = time.monotonic() - began
-    used = _cpu_seconds(service) - cpu
+    used = cpu_seconds(service.process.pid) - cpu
     rows = await _rows(world, session)
     lags = sorted(at - rows[seq] for seq, times in heard.items() if seq in rows for at in times)
     print(f"with {count} viewers: {health}")

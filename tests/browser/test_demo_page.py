@@ -18,13 +18,15 @@ import httpx
 import pytest
 from playwright.async_api import ConsoleMessage, Page, Request, async_playwright, expect
 
+from tests.world.postgres import require_programs
+
 BROWSER = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), "")
 MUST_RUN = os.environ.get("CI") == "true"
 pytestmark = pytest.mark.skipif(
     not BROWSER and not MUST_RUN, reason="there is no chromium on PATH (on Debian: apt install chromium)"
 )
 WATCH = re.compile(r"Watch it here:\s+(\S+)")
-START_SECONDS, SESSION_MS = 60.0, 60_000
+START_SECONDS, SESSION_MS = 90.0, 60_000
 
 
 @asynccontextmanager
@@ -143,7 +145,7 @@ async def test_words_and_a_crash_by_the_buttons_and_the_session_goes_on(tmp_path
         await panel.get_by_role("button", name="Say something to the agent").click()
         crash = panel.get_by_role("button", name="Crash Forgehand")
         await crash.dblclick()
-        await expect(panel).to_contain_text("started again 1 ×", timeout=SESSION_MS)
+        await expect(panel).to_contain_text("restarted 1 ×", timeout=SESSION_MS)
         await expect(crash).to_be_focused()
         await expect(live.first).to_contain_text("Opened a pull request", timeout=SESSION_MS)
         await expect(live.first).to_contain_text("a test for a discount of 100 %")
@@ -151,6 +153,21 @@ async def test_words_and_a_crash_by_the_buttons_and_the_session_goes_on(tmp_path
         await expect(page.locator(".mention")).to_have_count(1)
         await panel.get_by_role("button", name="Take the last push back").click()
         await expect(live.nth(1)).to_contain_text("Pushed", timeout=SESSION_MS)
+
+
+@pytest.mark.postgres
+@pytest.mark.timeout(300)
+async def test_the_page_shows_which_replica_was_killed_and_which_goes_on(tmp_path: Path) -> None:
+    require_programs()
+    async with demo(tmp_path / "data", "--replicas", "3") as (url, _), browser_page(url) as page:
+        status = page.locator(".try [role=status]")
+        await expect(status).to_contain_text(re.compile(r"Replica \d runs the turn"), timeout=SESSION_MS)
+        await expect(status).to_contain_text(re.compile(r"Replica \d was killed; the others wait"), timeout=SESSION_MS)
+        told = re.compile(r"Replica (\d) was killed while it ran the turn; replica (?!\1)\d took over")
+        await expect(status).to_contain_text(told, timeout=SESSION_MS)
+        await expect(page.locator(".comment.bot").first).to_contain_text("Opened a pull request", timeout=SESSION_MS)
+        await expect(page.locator(".comment.bot")).to_have_count(1)
+        await expect(page.locator(".mention")).to_have_count(1)
 
 
 async def test_the_sessions_own_page_is_a_sign_in_away_and_follows_too(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from bot.store.records import NewTurn
 from tests.reviews.test_reviews import CODE, SPAN, ZERO, ours, prompts, pull_of, verdict
 from tests.world import World
 from tests.world.ci import wait_for_webhooks
+from tests.world.pulls import write
 
 MANY = [{**SPAN, "line": 6, "start_line": 6, "body": f"Finding number {n} of many words {n}."} for n in range(70)]
 
@@ -62,6 +63,19 @@ async def test_a_review_is_shown_at_its_commit_with_its_findings(world: World) -
     assert (span["start_line"], span["end_line"], span["annotation_level"]) == (5, 6, "notice")
     assert [one["identifier"] for one in check.actions] == ["retry"]
     assert check.history[0][0] in ("queued", "in_progress") and "the review" in check.output["summary"]
+
+
+async def test_the_check_of_a_push_sums_up_and_leads_to_the_live_comment_wherever_it_is(world: World) -> None:
+    world.model.default(write("new.txt", "one"))
+    async with world.bot():
+        world.say("/claude write it")
+        assert await world.outcome() == "pull_request", world.replies()[0].body
+        check = await concluded(world)
+        await world.github.changed(lambda: "The agent says" in check.output["summary"], 20)
+    issue = f"{world.github.url}/{world.repo.full_name}/issues/{world.issue.number}"
+    address = f"{issue}#issuecomment-{world.replies()[0].id}"
+    assert check.details_url == address and f"[The live comment]({address}) has all of it." in check.output["summary"]
+    assert "> Wrote new.txt." in check.output["summary"] and "is happening" not in check.output["summary"]
 
 
 async def test_many_findings_come_in_portions_and_each_once_though_an_answer_is_lost(world: World) -> None:

@@ -12,12 +12,15 @@ from bot.proposal import verification
 from bot.sessions import declared_checks
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script, Wait
 from bot.simulation.github.gitstore import refs
+from bot.store.base import Store
+from bot.store.files import KeptFiles
 from bot.words import endings
 from tests.world import World
 from tests.world.checks import CHECK, HEARD_FAILURES, Asked, Checked, corrects, does, kept_outputs, once, writes
 from tests.world.command_line import forgehand
 from tests.world.environments import until
 from tests.world.places import everywhere
+from tests.world.postgres import PostgresServer
 from tests.world.pulls import live, pull_of
 
 RIGHT = {"out.txt": "right\n"}
@@ -169,6 +172,38 @@ async def test_a_restart_repeats_the_checks_a_stop_cuts_them_short_and_nothing_i
         [saved] = refs(here.world.repo.path, "refs/forgehand/").values()
         assert here.world.repo.file(saved, "out.txt") == b"right\n"
         assert len(here.world.replies(one.issue)) == 1
+
+
+@pytest.mark.postgres
+async def test_output_is_stored_once_also_when_a_stop_cuts_the_checks_short(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    config = "checks: [echo first, sleep 300]\n"
+    async with Checked.running("local", tmp_path, FORGEHAND_DATABASE_URL=postgres.fresh().reveal()) as here:
+
+        async def stored() -> str | None:
+            elsewhere = tmp_path / "elsewhere"
+
+            async def work(store: Store) -> list[Path]:
+                return await declared_checks.outputs_of(
+                    KeptFiles.of(store, elsewhere, None), (await one.turn()).session_id
+                )
+
+            return "".join(path.read_text() for path in await here.read(work)) or None
+
+        async with here.world.bot():
+            one = await here.begin("cut", config, once())
+            await until(one.is_checked, 30)
+            session = (await one.turn()).session_id
+
+            async def is_printed() -> bool:
+                return any("first\n" in path.read_text() for path in kept_outputs(here.world, session))
+
+            await until(is_printed, 30)
+            assert await stored() is None
+            here.world.say("/claude stop", on=one.issue)
+            assert await one.outcome(25) == "stopped", one.body
+        assert "first\n" in (await stored() or "")
 
 
 async def test_without_room_for_another_environment_the_agents_own_has_to_do_and_is_named(

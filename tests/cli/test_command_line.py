@@ -191,7 +191,7 @@ async def test_a_session_is_shown_to_people_in_words(world: World) -> None:
 )
 def test_what_became_of_a_delivery_is_said_in_sentences(reason: str | None, words: str) -> None:
     told = SimpleNamespace(event="issue_comment", action="created", sender="alice", state="ignored", reason=reason)
-    assert replies.fate(told, "5 min", str).endswith(words)
+    assert replies.fate(told, "5 min ago", str).endswith(words)
 
 
 @pytest.mark.parametrize(

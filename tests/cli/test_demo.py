@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import sys
+import tempfile
 from asyncio.subprocess import PIPE
+from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
@@ -15,11 +18,14 @@ import pytest
 
 from bot.cli import demo_world
 from bot.cli.demo import Scenario
+from bot.cli.demo_replicas import PATIENCE_SECONDS
 from bot.cli.demo_service import DemoService
 from bot.cli.demo_story import Story
 from bot.errors import SettingsError
 from bot.simulation.github import SimulatedGitHub
+from bot.simulation.postgres import LocalPostgres
 from bot.simulation.scenarios.plays import PLAYS, Crash, Deed, Play
+from tests.world.postgres import require_programs
 
 LONG_SECONDS = 100.0
 
@@ -31,8 +37,15 @@ async def played(root: Path, play: Play) -> Story:
         await story.end()
         assert tuple(story.outcomes) == play.outcomes, story.live[-1].body
         assert await story.tests_pass() is play.tests_pass
-        assert story.credentials_found() == []
+        assert await story.credentials_found() == []
     return story
+
+
+def command_lines() -> Iterator[str]:
+    """Of all processes."""
+    for one in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            yield one.read_text(errors="replace")
 
 
 def test_the_command_offers_each_play() -> None:
@@ -50,7 +63,7 @@ async def test_words_in_the_middle_are_part_of_the_work(tmp_path: Path) -> None:
 
 async def test_a_killed_service_goes_on_where_it_was(tmp_path: Path) -> None:
     story = await played(tmp_path / "demo", PLAYS["crash"])
-    assert story.service.starts == 2
+    assert story.service.told() == {"service_starts": 2}
     assert len(story.live) == 1 and len(story.repo.pulls) == 1, "nothing was done twice"
     [verified] = story.verified
     assert verified.startswith("✓ `python3 -m unittest -q` exit 0, ")
@@ -104,8 +117,55 @@ async def test_a_service_that_does_not_start_says_why(tmp_path: Path) -> None:
     async with SimulatedGitHub.running(tmp_path / "github") as github:
         app = github.create_app(slug="forgehand", webhook_secret="secret")
         with pytest.raises(SettingsError, match="FORGEHAND_SECRET_KEY is not set"):
-            async with DemoService.running({"HOME": str(tmp_path)}, app, tmp_path / "log"):
+            async with DemoService.running({"HOME": str(tmp_path)}, app, tmp_path):
                 pass
+
+
+@pytest.mark.postgres
+@pytest.mark.timeout(300)
+async def test_another_replica_goes_on_where_one_was_killed(tmp_path: Path) -> None:
+    require_programs()
+    environment = {**os.environ, "FORGEHAND_DATA_DIR": str(tmp_path)}
+    command = (sys.executable, "-m", "bot", "demo", "--replicas", "3", "--json")
+    process = await asyncio.create_subprocess_exec(*command, env=environment, stdout=PIPE, stderr=PIPE)
+    async with asyncio.timeout(2 * LONG_SECONDS):
+        out, err = await process.communicate()
+    assert process.returncode == 0, err.decode() + out.decode()
+    found = json.loads(out)
+    assert found["as_expected"] and found["outcomes"] == ["pull_request"] and found["credentials_found"] == []
+    assert found["pull_request"].endswith("/pull/2"), "the first after the issue, and no other"
+    assert (found["replicas"], found["service_starts"]) == (3, 4)
+    assert found["killed"] != found["took_over"] and {found["killed"], found["took_over"]} < {1, 2, 3}
+    assert found["took_over_seconds"] < PATIENCE_SECONDS + 5
+
+
+@pytest.mark.postgres
+@pytest.mark.timeout(300)
+async def test_a_demo_of_replicas_that_is_interrupted_leaves_nothing_behind(tmp_path: Path) -> None:
+    require_programs()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o711)  # PostgreSQL runs as another user than root
+        environment = {**os.environ, "FORGEHAND_DATA_DIR": str(tmp_path), "TMPDIR": name}
+        command = (sys.executable, "-m", "bot", "demo", "--replicas", "2", "--port", "0")
+        process = await asyncio.create_subprocess_exec(*command, env=environment, stderr=PIPE)
+        assert process.stderr is not None
+        async with asyncio.timeout(LONG_SECONDS):
+            while b"Watch it here" not in (line := await process.stderr.readline()):
+                assert line, "it ended"
+            assert [one for one in folder.iterdir() if one.name.startswith("forgehand-postgres-")]
+            process.send_signal(signal.SIGINT)
+            assert await process.wait() == 130
+        assert not [one for one in folder.iterdir() if one.name.startswith("forgehand-postgres-")]
+    locks = [tmp_path / "demo" / "0" / f"replica{n}" / "lock" for n in (1, 2)]
+    assert [one.read_text() for one in locks] == ["", ""], "each has ended"
+    assert not any(name in words for words in command_lines())
+
+
+def test_without_postgresql_the_demo_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bot.simulation.postgres.programs", lambda: None)
+    with pytest.raises(SettingsError, match="apt install postgresql"), LocalPostgres.running():
+        pass
 
 
 async def test_one_object_for_a_script(tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ async def test_money_and_time_end_it_with_their_own_codes(desk: Desk) -> None:
     assert (poor.code, poor.facts["outcome"]) == (3, "over_budget"), poor.err
     assert "$0.02" in poor.facts["detail"]
     desk.model.default(Script([Call("Bash", {"command": "echo half > half.txt"}), Wait("never"), Say("Too late.")]))
-    late = await desk.execute("fix it", "--path", str(folder), "--timeout", "3s", "--json", "--apply")
+    late = await desk.execute("fix it", "--path", str(folder), "--timeout", "10s", "--json", "--apply")
     assert (late.code, late.facts["outcome"]) == (4, "timed_out"), late.err
     assert git(folder, "show", f"{late.facts['branch']}:half.txt") == "half\n", "what was paid for is kept"
     assert not (folder / "half.txt").exists(), "unfinished work is not applied"

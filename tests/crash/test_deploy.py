@@ -28,7 +28,7 @@ async def test_five_sessions_survive_a_deploy_and_what_is_said_meanwhile_is_foun
         first = await Service.start(world)
         assert first is not None
         for issue in issues:
-            world.say("/claude do it", on=issue)
+            world.say("/claude add a line", on=issue)
         await world.model.until(lambda model: sum(bool(one.tool_results) for one in model.requests) >= COUNT, 90)
         await first.stop()
         world.say("/claude help")
@@ -54,14 +54,14 @@ async def test_yesterdays_backup_makes_nothing_twice(world: World) -> None:
     backup = world.root / "backup.db"
     first = await Service.start(world)
     assert first is not None
-    world.say("/claude do it")
+    world.say("/claude add a line")
     await world.model.reached("on", timeout=60)
     store = await Store.open_reader(world.database)
     await operations.backup(store, backup)
     await store.close()
     world.model.release("on")
     assert await world.outcome() == "pull_request"
-    world.say("/claude do this too", on=other)
+    world.say("/claude add another line", on=other)
     assert await world.outcome(on=other) == "pull_request"
     await world.github.idle()
     await first.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tests.e2b_stand_in import network
+from tests.e2b_stand_in.link import GuestGone
 from tests.e2b_stand_in.registry import Refusal, Registry
 from tests.e2b_stand_in.sandbox import Lifecycle, Sandbox, Wish
 from tests.e2b_stand_in.templates import Templates
@@ -141,7 +143,8 @@ class Api:
     async def _metrics(self, request: Request) -> Response:
         sandbox = self._registry.get(_id(request))
         if sandbox.state == "running":
-            sandbox.usage.sample(sandbox.machine.pids())
+            with contextlib.suppress(GuestGone):  # of a machine that is lost there are the earlier samples
+                sandbox.usage.sample(sandbox.machine.pids())
         query = request.query_params
         start, end = int(query.get("start", 0)), int(query.get("end", 1 << 40))
         return JSONResponse([each for each in sandbox.usage.samples if start <= each["timestampUnix"] <= end])

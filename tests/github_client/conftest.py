@@ -10,7 +10,7 @@ import pytest
 from bot.github.client import GitHubApp
 from bot.models import InstallationId, Repo, RepoId, Thread
 from bot.outbound import Outbound, Redactor
-from bot.outbound.signing import WritePace
+from bot.outbound.door import WritePace
 from bot.settings import GitHubSettings, Secret
 from bot.simulation.github.simulated import SimulatedGitHub
 from tests.github_client.bench import Bench, Clock

@@ -51,7 +51,7 @@ async def run(field: Field, *steps: Call | Say) -> str:
     """A turn in which the agent does this; its outcome."""
     field.world.model.default(Script(list(steps)))
     before = len(field.world.states())
-    field.world.say("/claude do it")
+    field.world.say("/claude add a line")
     outcome = await field.world.outcome(before + 1, timeout=RUN_SECONDS)
     await field.world.github.idle()
     return outcome

@@ -51,7 +51,7 @@ def of_the_flooded(field: Field, kind: Literal["delay", "hold"], seconds: float 
 @attack("5,000 comments of an outsider", "flood")
 async def of_an_outsider(field: Field, many: int = MANY) -> None:
     """GitHub lets the App ask so much an hour, and then nothing more: of that account."""
-    await send(field, flood(field, "/claude do it", "mallory", many))
+    await send(field, flood(field, "/claude add a line", "mallory", many))
     await asyncio.sleep(10)
 
 

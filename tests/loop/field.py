@@ -102,9 +102,10 @@ class Field:
 
     async def status(self) -> float:
         """Seconds until the neighbour's `/claude status` is answered."""
-        before, began = len(self.world.replies(self.neighbour)), time.monotonic()
-        self.world.say("/claude status", by="bob", on=self.neighbour)
-        await self.world.github.changed(lambda: len(self.world.replies(self.neighbour)) > before, STATUS_SECONDS)
+
+        began = time.monotonic()
+        asked = self.world.say("/claude status", by="bob", on=self.neighbour)
+        await self.world.github.changed(lambda: bool(asked.reactions), STATUS_SECONDS)
         return time.monotonic() - began
 
     async def meet(self, name: str, attack: Attack) -> Found:

@@ -37,11 +37,12 @@ async def test_a_model_without_a_price_of_ours_costs_what_the_operator_says(worl
 
 
 async def test_a_model_whose_price_nobody_knows_is_refused_before_anything_is_made_for_it(world: World) -> None:
+    world.github.commit(world.repo, "main", {".github/forgehand.yml": "model: glm-4.6\n"})
     async with world.bot():
-        world.say("/claude fix this --model glm-4.6")
+        world.say("/claude fix this")
         assert await world.outcome() == "failed"
     told = world.replies()[0].body
-    assert "does not know the price of the model `glm-4.6`" in told and "FORGEHAND_PRICES" in told
+    assert "does not know the price of the model `glm-4.6`" in told and "`opus`" in told and "FORGEHAND_" not in told
     assert "The agent" not in told, "none was begun"
 
 
@@ -258,8 +259,8 @@ async def test_sums_are_exact_over_resumed_turns_wherever_they_are_asked_for(wor
         by = {name: await _spend(world, name) for name in ("day", "repo", "user", "session")}
     answered = len([one for one in world.model.requests if one.path == "/v1/messages"])
     expected = answered * (1_000 * 2 + 500 * 10) / 1e6
-    assert f"**${expected:.2f}** so far ({answered * 1_500:,} tokens): turn 1 $" in said
-    parts = [float(part) for part in re.findall(r"turn \d \$(\d+\.\d+)", said)]
+    assert f"**${expected:.2f}** so far ({answered * 1_500:,} tokens)." in said and "| 1 | $" in said
+    parts = [float(part) for part in re.findall(r"\| \d \| \$(\d+\.\d+) \|", said)]
     assert len(parts) == 2 and sum(parts) == pytest.approx(expected, abs=0.011)
     for rows_ in by.values():
         assert len(rows_) == 1

@@ -179,7 +179,7 @@ async def test_whatever_becomes_of_the_fork_meanwhile_the_end_is_clear_and_the_w
     session = world.states(fork.pull)[0]["session"]
     assert (kept / f"{session}-1.bundle").is_file()
     if outcome == "stopped":
-        assert "The operator keeps it for 30 days" in live
+        assert "It is kept for 30 days where Forgehand runs" in live
     else:
         assert any("forgehand:patch=" in one.body for one in world.replies(fork.pull))
 

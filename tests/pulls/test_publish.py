@@ -29,7 +29,7 @@ async def opened(world: World, config: str = "", command: str = "echo x > a.txt"
 async def test_pulls_a_plain_change_has_no_report_and_links_without_closing(world: World) -> None:
     pull = await opened(world, words="Cap it.\n\nFixes #1")
     body = str(pull.body)
-    assert body.startswith(f"For #{world.issue.number}\n") and "Look closely" not in body
+    assert body.startswith(f"For #{world.issue.number} · [live comment](") and "Look closely" not in body
     assert "Fixes #1" not in body and pull.draft
     assert [one.login for one in pull.requested] == ["alice"]
 
@@ -87,7 +87,9 @@ async def test_pulls_the_config_decides_on_closing_labels_review_and_template(wo
     world.github.commit(world.repo, "main", {".github/pull_request_template.md": TEMPLATE}, by="alice")
     config = "draft: false\npull: {closes: true, labels: [Bot, absent], request_review: false, template: false}\n"
     pull = await opened(world, config)
-    assert str(pull.body).startswith(f"Closes #{world.issue.number}\n") and "Checklist" not in str(pull.body)
+    assert str(pull.body).startswith(f"Closes #{world.issue.number} · [live comment](") and "Checklist" not in str(
+        pull.body
+    )
     assert [one.name for one in pull.issue.labels] == ["bot"] and "absent" not in world.repo.labels
     assert "Not labelled with `absent`" in world.replies()[0].body
     assert not pull.requested and not pull.draft

@@ -61,6 +61,7 @@ async def test_pulls_what_push_protection_finds_stays_on_the_host_and_is_not_sho
     assert not refs(world.repo.path, "refs/forgehand/") and posts(world) == 1
     [kept] = (world.root / "data" / "kept").iterdir()
     assert f"forgehand sessions pull {kept.name[:8]}" in live and f"git fetch {kept.name}" in live
+    assert "Ask the person who runs it to send you that file" in live
 
 
 @pytest.mark.acceptance("E03")

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from bot.handlers.remarks import LOOKED_AT
+from bot.handlers.desk import LOOKED_AT
 from bot.simulation.github import Fault
 from bot.simulation.github.state import Repository
 from bot.simulation.github.threads import Issue

@@ -21,9 +21,8 @@ async def why(world: World, on: Issue | Pull, words: str) -> None:
     def answers() -> list[str]:
         return [one.body for one in world.replies(on) if "acted on" in one.body or "not act on" in one.body]
 
-    before = len(answers())
-    world.say("/claude why", on=on)
-    await world.github.changed(lambda: len(answers()) > before, 20)
+    asked = world.say("/claude why", on=on)
+    await world.github.changed(lambda: bool(asked.reactions), 20)
     assert words in answers()[-1], answers()[-1]
 
 

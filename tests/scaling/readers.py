@@ -16,7 +16,8 @@ from bot.live import questions
 from bot.outbound import neutralise
 from bot.outbound import prose as truncate
 from bot.outbound.redact import Redactor
-from bot.proposal import descriptions
+from bot.proposal import descriptions, titles
+from bot.proposal.titles import TitleSources
 from bot.repo_config.yaml import read_entries
 from bot.text import blocks, markup
 from bot.text.markup import shown
@@ -96,6 +97,7 @@ def _review(text: str) -> object:
 READERS: Mapping[str, Reader] = {
     "command parser": lambda text: _parsed(f"/claude {text}"),
     "command parser, command below": lambda text: _parsed(f"{text}\n/claude fix it"),
+    "command misaddressed": lambda text: commands.misaddressed(text, app_slug="forge"),
     "command named": lambda text: commands.named(text, app_slug="forge"),
     "hidden text of data": visible,
     "hidden text of an instruction": as_written,
@@ -135,5 +137,5 @@ READERS: Mapping[str, Reader] = {
     "review": _review,
     "answers to discussions": material.answers_to_discussions,
     "ticked boxes": lambda text: questions.newly("", text),
-    "title of a pull request": lambda text: descriptions.first_title((text,)),
+    "title of a pull request": lambda text: titles.title(TitleSources(*titles.parted(text), text, text), 72),
 }

@@ -17,9 +17,11 @@ from bot.cli import keys, vault_access
 from bot.errors import StoreError, TransientError
 from bot.settings import Secret
 from bot.setup.serving import serving
-from bot.store.base import Database, Store
+from bot.store import migrations, replicas
+from bot.store.base import Database, Store, place
 from bot.store.data_directory import Occupied
 from bot.store.postgres import connections
+from bot.store.replicas import Joining, Replaced
 from bot.store.rows import one, run
 from bot.store.writer import CommitUnknown
 from tests.store.rows import guids, insert
@@ -178,20 +180,143 @@ async def test_a_wire_that_swallows_everything_is_noticed(cut: Cut, monkeypatch:
     assert await guids(cut.store) == ["a", "b"]
 
 
-async def test_one_service_at_a_time_writes(cut: Cut, postgres: PostgresServer) -> None:
-    first, second = cut.store, await Store.open(Secret(cut.direct))
-    async with first.claimed():
+def joining(home: str, ended: list[str] | None = None) -> Joining:
+    return Joining(home, lambda _: None, lambda: (ended if ended is not None else []).append(home))
+
+
+async def test_who_was_given_up_writes_nothing_more(cut: Cut) -> None:
+    first, second, ended = cut.store, await Store.open(Secret(cut.direct)), list[str]()
+    async with first.joined(joining("one", ended)) as ours, second.joined(joining("two")) as other:
+        assert ours is not None and other is not None
         await first.write(insert("a"))
-        with pytest.raises(Occupied, match="already running on"):
-            async with second.claimed():
-                pass
-        cut.wire.cut()
-        async with second.claimed():
-            with pytest.raises(StoreError, match="taken over"):
-                await first.write(insert("b"))
-            await second.write(insert("c"))
-    assert await guids(first) == ["a", "c"]
+        await second.write(insert("b"))
+        before = await replicas.living(second)
+        assert {one.id for one in before} == {ours.id, other.id}
+        await ours.beat()
+        assert not await replicas.give_up(second, before[0]), "its beat has moved"
+        now = next(one for one in await replicas.living(second) if one.id == ours.id)
+        assert await replicas.give_up(second, now)
+        with pytest.raises(Replaced):
+            await ours.beat()
+        assert ended == ["one"], "also if it has nothing to write"
+        with pytest.raises(Replaced):
+            await first.write(insert("c"))
+        assert ended == ["one", "one"]
+        await second.write(insert("d"))
+    assert await guids(first) == ["a", "b", "d"]
+    with pytest.raises(Replaced):
+        await second.write(insert("e"))
     await second.close()
+
+
+async def test_one_replica_leads_and_the_next_when_it_ends(postgres: PostgresServer) -> None:
+    address = postgres.fresh()
+    first, second = await Store.open(address), await Store.open(address)
+    async with second.joined(joining("two")) as next_one:
+        assert next_one is not None
+        async with first.joined(joining("one")) as one:
+            assert one is not None
+            both = await asyncio.gather(replicas.lead(first, one.id), replicas.lead(second, next_one.id))
+            assert sorted(both) == [False, True]
+        assert await replicas.lead(second, next_one.id)
+        assert [row.leads for row in await replicas.living(second)] == [True]
+    assert await replicas.living(second) == []
+    await first.close()
+    await second.close()
+
+
+async def test_a_start_in_the_same_data_directory_ends_the_former_process(cut: Cut) -> None:
+    first, second, ended = cut.store, await Store.open(Secret(cut.direct)), list[str]()
+    async with first.joined(joining("one", ended)), second.joined(joining("one")) as ours:
+        assert ours is not None
+        assert [row.id for row in await replicas.living(second)] == [ours.id]
+        with pytest.raises(Replaced):
+            await first.write(insert("a"))
+    assert ended == ["one"]
+    await second.close()
+
+
+async def test_notices_reach_the_others_and_a_gap_is_known(cut: Cut) -> None:
+    heard, second = asyncio.Queue[list[str] | None](), await Store.open(Secret(cut.direct))
+    loop = asyncio.get_running_loop()
+
+    def hear(told: list[str] | None) -> None:
+        loop.call_soon_threadsafe(heard.put_nowait, told)
+
+    quiet = Joining("one", hear, lambda: None)
+    async with cut.store.joined(quiet) as ours, second.joined(joining("two")) as other, asyncio.timeout(20):
+        assert ours is not None and other is not None
+        assert await heard.get() is None, "what was told before is unknown"
+        other.send(["a", "b", "a"])
+        assert await heard.get() == ["a", "b"]
+        ours.send(["own"])
+        other.send(["c" * 4000, "d" * 4000])
+        told: list[str] = []
+        while len(told) < 2:
+            told += await heard.get() or []
+        assert told == ["c" * 4000, "d" * 4000], "our own do not come back"
+        cut.wire.cut()
+        assert await heard.get() is None
+        other.send(["e"])
+        assert await heard.get() == ["e"]
+    await second.close()
+
+
+async def test_what_no_replica_has_told_is_not_heard(cut: Cut) -> None:
+    """Every user of the database may tell something."""
+    heard = asyncio.Queue[list[str] | None]()
+    loop, second = asyncio.get_running_loop(), await Store.open(Secret(cut.direct))
+
+    def hear(told: list[str] | None) -> None:
+        loop.call_soon_threadsafe(heard.put_nowait, told)
+
+    async with cut.store.joined(Joining("one", hear, lambda: None)), second.joined(joining("two")) as other:
+        async with asyncio.timeout(20):
+            assert other is not None
+            assert await heard.get() is None
+            with psycopg.connect(cut.direct, autocommit=True) as stranger:
+                for words in ("", "x", "7", "[]", '["a", 7]', '{"a": "b"}', "[" * 7000):
+                    stranger.execute("SELECT pg_notify('forgehand', %s)", [words])
+            other.send(["a"])
+            assert await heard.get() == ["a"]
+    await second.close()
+
+
+async def test_who_lost_the_lock_to_a_move_is_given_up(cut: Cut) -> None:
+    ended: list[str] = []
+    async with cut.store.joined(joining("one", ended)) as ours:
+        assert ours is not None
+        with pytest.raises(Occupied, match="already running on"), place(Secret(cut.direct)).unused():
+            pass
+        cut.wire.refusing = True
+        cut.wire.cut()
+        await until_unused(cut.direct)
+        cut.wire.refusing = False
+        with pytest.raises(TransientError):
+            await ours.beat()
+        with pytest.raises(Replaced):
+            await ours.beat()
+        assert ended == ["one"]
+
+
+async def test_nobody_joins_while_a_command_has_the_database_to_itself(postgres: PostgresServer) -> None:
+    address = postgres.fresh()
+    store = await Store.open(address)
+    with place(address).unused(), pytest.raises(Occupied, match="Start again when it has ended"):
+        async with store.joined(joining("one")):
+            pass
+    await store.close()
+
+
+async def until_unused(address: str) -> None:
+    """The server lets go of a lock a moment after its connection was cut."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                with place(Secret(address)).unused():
+                    return
+            except Occupied:
+                await asyncio.sleep(0.05)
 
 
 async def test_what_is_wrong_with_the_address_is_said_without_the_password(postgres: PostgresServer) -> None:
@@ -223,15 +348,26 @@ async def test_a_newer_schema_is_refused(postgres: PostgresServer) -> None:
         await Store.open(address)
 
 
-async def test_nobody_migrates_under_a_running_service(postgres: PostgresServer) -> None:
-    address = postgres.fresh()
+async def test_only_a_migration_that_adds_is_applied_beside_a_running_service(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, known = postgres.fresh(), migrations.known()
     store = await Store.open(address)
-    with psycopg.connect(address.reveal()) as connection:
-        connection.execute("DELETE FROM bot.migrations")
-    async with store.claimed():
+    adds = migrations.MigrationFile("0002_adds", "CREATE TABLE more (id TEXT);")
+    breaks = migrations.MigrationFile("0003_breaks", f"{migrations.ALONE}\nALTER TABLE more RENAME TO less;")
+    async with store.joined(joining("one")):
+        monkeypatch.setattr(migrations, "known", lambda _=None: [*known, adds])
+        newer = await Store.open(address)
+        await store.write(insert("a"))
+        assert await newer.many("SELECT * FROM more") == []
+        monkeypatch.setattr(migrations, "known", lambda _=None: [*known, adds, breaks])
         with pytest.raises(Occupied, match="Stop it first"):
             await Store.open(address)
     await store.close()
+    await newer.close()
+    alone = await Store.open(address)
+    assert await alone.many("SELECT * FROM less") == []
+    await alone.close()
 
 
 async def test_a_command_on_another_host_knows_of_the_service(postgres: PostgresServer, tmp_path: Path) -> None:
@@ -239,7 +375,7 @@ async def test_a_command_on_another_host_knows_of_the_service(postgres: Postgres
     values = {"FORGEHAND_DATA_DIR": str(tmp_path), "FORGEHAND_SECRET_KEY": key, "FORGEHAND_PORT": "0"}
     values["FORGEHAND_DATABASE_URL"] = postgres.fresh().reveal()
     service = await Store.open(Secret(values["FORGEHAND_DATABASE_URL"]))
-    async with service.claimed():
+    async with service.joined(joining("one")):
         async with vault_access.opened(values, writes=True) as (_, _, alone):
             assert not alone
         with pytest.raises(Occupied):
@@ -259,7 +395,7 @@ def test_all_keys_are_not_removed_under_a_service(
 
     async def remove() -> None:
         service = await Store.open(address)
-        async with service.claimed():
+        async with service.joined(joining("one")):
             with pytest.raises(Occupied):
                 await keys._remove(None, None, None)
         await service.close()

@@ -12,6 +12,7 @@ from bot.errors import StoreError
 from bot.settings import Secret
 from bot.store import base, relocation
 from bot.store.base import Store
+from bot.store.replicas import Joining
 from bot.store.rows import Database, Row, many, run
 from bot.store.sqlite import schema
 from tests.store.rows import guids, insert
@@ -33,9 +34,9 @@ async def full(tmp_path: Path) -> Path:
 
 
 def test_every_lasting_table_is_taken_along(full: Path) -> None:
-    with base.snapshot(full) as db:
+    with base.place(full).snapshot() as db:
         found = {row["name"] for row in many(db, "SELECT name FROM sqlite_master WHERE type = 'table'")}
-    lasting = {name for name in found if not name.startswith(("_", "sqlite_"))} - {"services"}
+    lasting = {name for name in found if not name.startswith(("_", "sqlite_"))} - {"replicas"}
     assert base.tables().keys() == lasting
 
 
@@ -92,12 +93,12 @@ def test_a_copy_that_breaks_off_leaves_nothing(
 
 async def test_a_row_that_changes_on_the_way_stops_the_move(full: Path, postgres: PostgresServer) -> None:
     address = postgres.fresh()
-    with base.filling(address) as db:
+    with base.place(address).filling() as db:
         body = "BEGIN NEW.login = NEW.login || ''!''; RETURN NEW; END"
         run(db, f"CREATE FUNCTION louder() RETURNS trigger AS '{body}' LANGUAGE plpgsql")
         run(db, "CREATE TRIGGER louder BEFORE INSERT ON visits FOR EACH ROW EXECUTE FUNCTION louder()")
     with pytest.raises(StoreError, match="visits did not arrive"):
-        await relocation.move(full, address, full.parent)
+        await relocation.move(full, address, full.parent, None)
     assert full.exists()
 
 
@@ -106,12 +107,12 @@ async def test_the_old_store_is_closed_after_a_move(full: Path, postgres: Postgr
     kept = full.parent / "kept" / "work.bundle"
     kept.parent.mkdir()
     kept.write_bytes(b"work")
-    _, files = await relocation.move(full, address, full.parent)
+    _, files = await relocation.move(full, address, full.parent, None)
     assert files == 1
     kept.unlink()
     with pytest.raises(StoreError, match="moved to PostgreSQL"):
         await Store.open(full)
-    await relocation.move(address, full, full.parent)
+    await relocation.move(address, full, full.parent, None)
     assert kept.read_bytes() == b"work"
     with pytest.raises(StoreError, match="moved to a file"):
         await Store.open(address)
@@ -122,10 +123,10 @@ async def test_a_running_service_keeps_its_store(full: Path, postgres: PostgresS
     address = postgres.fresh()
     relocation.copy(full, address)
     store = await Store.open(address)
-    async with store.claimed():
-        with pytest.raises(StoreError, match="already running"), base.unused(address):
+    async with store.joined(Joining("one", lambda _: None, lambda: None)):
+        with pytest.raises(StoreError, match="already running"), base.place(address).unused():
             pass
-    with base.unused(address):
+    with base.place(address).unused():
         pass
     await store.close()
 

@@ -11,7 +11,7 @@ import pytest
 from bot.errors import StoreError
 from bot.kinds.shape import AgentReading
 from bot.models import DeliveryId, InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TurnKey, TurnState
-from bot.store import conversation, deliveries, lists, posts, repos, sessions
+from bot.store import conversation, deliveries, posts, repos, sessions
 from bot.store.base import Address, Store
 from bot.store.deliveries import Addition, DeliveryState, NewDelivery
 from bot.store.repos import InstallationRow, InstallationState
@@ -235,12 +235,12 @@ async def test_a_text_that_no_database_can_hold_is_stored_without_that(store: St
 async def test_the_way_of_a_turn(store: Store) -> None:
     first = await begun(store, "comment:1")
     second = await begun(store, "comment:2", replace(ISSUE, number=6))
-    assert [(one.key, one.state) for one in await lists.open_turns(store)] == [
+    assert [(one.key, one.state) for one in await sessions.open_turns(store)] == [
         (first, TurnState.QUEUED),
         (second, TurnState.QUEUED),
     ]
     assert await sessions.start(store, first)
-    assert [one.state for one in await lists.open_turns(store)] == [TurnState.RUNNING, TurnState.QUEUED]
+    assert [one.state for one in await sessions.open_turns(store)] == [TurnState.RUNNING, TurnState.QUEUED]
     assert [turn.key for turn in await sessions.running(store)] == [first]
     assert await sessions.advance(store, first, Step.FURNISH, base_sha="abc")
     assert await sessions.advance(store, first, Step.WORK)

@@ -11,6 +11,7 @@ from bot.models import DeliveryId, InstallationId, Outcome, Repo, RepoId, Thread
 from bot.store import conversation, deliveries, operations, sessions
 from bot.store.base import Store
 from bot.store.deliveries import DeliveryState, NewDelivery
+from bot.store.files import KeptFiles
 from bot.store.rows import run
 from bot.store.sessions import NewTurn
 from bot.store.sqlite.backend import SqliteBackend
@@ -31,7 +32,7 @@ async def test_a_backup_is_a_store(tmp_path: Path) -> None:
     await store.close()
     copy = await Store.open(target)
     assert await deliveries.known(copy, ["g"]) == {"g"}
-    assert await operations.check(copy) == []
+    assert await operations.check(copy, KeptFiles(copy, tmp_path)) == []
     await copy.close()
 
 
@@ -41,7 +42,7 @@ async def test_a_check_names_what_points_to_nothing(tmp_path: Path) -> None:
     assert isinstance(store.backend, SqliteBackend)
     store.backend._db.execute("PRAGMA foreign_keys = OFF")
     await store.write(lambda db: run(db, orphan))
-    assert await operations.check(store) == ["sessions: row 1 points to nothing"]
+    assert await operations.check(store, KeptFiles(store, tmp_path)) == ["sessions: row 1 points to nothing"]
     await store.close()
 
 

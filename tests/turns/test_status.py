@@ -10,7 +10,7 @@ async def status(world: World, words: str) -> str:
     """The answer, which is to hold these words."""
 
     def answer() -> str | None:
-        found = [one.body for one in world.replies() if "forgehand:reply=" in one.body and words in one.body]
+        found = [one.body for one in world.replies() if "forgehand:answer=status" in one.body and words in one.body]
         return found[-1] if found else None
 
     world.say("/claude status")

@@ -93,5 +93,6 @@ def test_the_cost_of_a_thread_in_one_line() -> None:
     )
     assert "onfirmed" not in on_money.cost([(1, 0.5)], TokenUsage(), under_way_usd=0.32)
     many = on_money.cost([(n, 0.5) for n in range(1, 31)], TokenUsage())
-    assert many.startswith("This thread has cost **$15.00** so far (0 tokens): the last 20 of 30 turns: turn 11 $0.50,")
-    assert many.endswith("turn 30 $0.50.")
+    assert many.startswith("This thread has cost **$15.00** so far (0 tokens).")
+    assert "The last 20 of 30 turns:\n\n| turn | dollars |\n|--:|--:|\n| 11 | $0.50 |" in many
+    assert many.endswith("\n| 30 | $0.50 |")

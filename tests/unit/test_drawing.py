@@ -16,7 +16,7 @@ from tests.unit.turns import TURN
 
 SERIES = st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 1e9)), max_size=1000).map(sorted)
 
-_NOTHING: tuple[BudgetAccount, float, list[str], list[str], int] = (BudgetAccount(), 0.0, [], [], 0)
+_NOTHING: tuple[BudgetAccount, float, list[str], list[str], int, None] = (BudgetAccount(), 0.0, [], [], 0, None)
 """What a look holds beside that."""
 
 

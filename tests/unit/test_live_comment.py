@@ -253,7 +253,7 @@ def test_what_forgehand_verified_is_told_from_what_the_agent_says() -> None:
     text = done(Outcome.PULL_REQUEST, verified=rows)
     assert "**Verified by Forgehand:** Run in the agent's own sandbox" in text
     assert "\n\n- ✓ `pytest` exit 0\n- ✗ `ruff` exit 1" in text
-    assert "**Verified by Forgehand:** Nothing: " in done(Outcome.PULL_REQUEST)
+    assert "**Not verified:** Add `checks` to `.github/forgehand.yml`" in done(Outcome.PULL_REQUEST)
 
 
 def test_where_the_work_is_kept_is_named() -> None:

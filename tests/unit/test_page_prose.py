@@ -51,7 +51,7 @@ def test_nothing_of_it_acts_in_the_page(text: str) -> None:
 
 @pytest.mark.parametrize("part", ["[", "![", "[a](", "*a_ ", "`", "**a ", "> ", "<a", "[\\"])
 def test_no_text_keeps_those_waiting_who_watch(part: str) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     prose(part * (20_000 // len(part)))
     prose(part * (9_999 // len(part)))
-    assert time.perf_counter() - began < 0.5
+    assert time.thread_time() - began < 0.5

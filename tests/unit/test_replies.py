@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import pytest
 
 from bot.commands.options import USAGE
 from bot.funds import Funds
 from bot.handlers.table import TABLE
+from bot.kinds.shape import AgentReading, P, Titled
 from bot.models import Outcome, SessionId, TokenUsage, TurnKey, TurnState
 from bot.proposal import descriptions
+from bot.proposal.descriptions import Extras
 from bot.words import endings, on_money, replies
 
 
@@ -25,7 +28,13 @@ class Turn:
     requester: str = "alice"
     requester_id: int = 7
     model: str = "claude-sonnet-5-5"
+    title: str = ""
+    thread_title: str = ""
     key: TurnKey = field(default_factory=lambda: TurnKey(SessionId("abcd1234"), 1))
+
+    def part(self, of: type[P], /) -> P:
+        known = {Titled: Titled(self.title), AgentReading: AgentReading(thread_title=self.thread_title)}
+        return cast(P, known[of])
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,7 @@ class Delivery:
 @dataclass(frozen=True)
 class Cost:
     usd: float = 0.4321
+    unconfirmed_usd: float = 0.0
     usage: TokenUsage = field(default_factory=lambda: TokenUsage(1000, 200, 30, 4))
 
 
@@ -64,20 +74,20 @@ def test_help_is_made_from_the_one_list() -> None:
 
 def test_short_answers() -> None:
     money = Funds(1.25, 0.0, 5.0, 50.0)
-    assert replies.status(TurnState.RUNNING, "working", "2 min", 0.5, money) == (
+    assert replies.status(TurnState.RUNNING, "working", "2 min", "$0.50", money) == (
         "Running for 2 min, now working; $0.50 spent on this turn so far. The session has spent $1.25 of $5.00."
     )
-    assert replies.status(TurnState.QUEUED, "", "3 s", 0, money) == (
+    assert replies.status(TurnState.QUEUED, "", "3 s", "$0.00", money) == (
         "Queued for 3 s; nothing spent on this turn yet. The session has spent $1.25 of $5.00."
     )
 
 
 def test_a_login_is_told_as_it_is() -> None:
     refused = Delivery("eve has read access to the repository")
-    assert replies.fate(refused, "3 s", str) == (
-        "3 s ago, issue comment created by eve: refused. eve has read access to the repository."
+    assert replies.fate(refused, "At noon", str) == (
+        "At noon, issue comment created by eve: refused. eve has read access to the repository."
     )
-    assert replies.fate(replace(refused, reason="no word"), "3 s", str).endswith(": refused. No word.")
+    assert replies.fate(replace(refused, reason="no word"), "At noon", str).endswith(": refused. No word.")
 
 
 def test_who_asks_more_of_a_spent_session_hears_how_it_goes_on() -> None:
@@ -103,15 +113,24 @@ def test_a_commit_message() -> None:
     )
 
 
+def test_a_commit_says_what_was_done_and_leaves_answers_to_discussions_where_they_belong() -> None:
+    message = commit_message(Turn(agent_result="`total` rounds half up.\n\nD1: Done as you said.\n\nD2 (open): Why?"))
+    assert "\n\n`total` rounds half up.\n\nFor #12. Asked for in these words:\n\n" in message
+    assert "D1" not in message and "D2" not in message
+
+
 def test_the_subject_takes_a_title_of_the_agent_but_no_chatter() -> None:
-    assert descriptions.pull_title(Turn(agent_result="## Round totals half up\n\nI changed…")) == "Round totals half up"
-    assert descriptions.pull_title(Turn(agent_result="I fixed it all.")) == "Fix the rounding in `total`"
-    assert descriptions.pull_title(Turn(prompt="")) == "Changes for #12"
-    assert descriptions.pull_title(Turn(prompt="<!-- hidden -->\n")) == "Changes for #12"
+    assert descriptions.title(Turn(agent_result="## Round totals half up\n\nI changed…")) == "Round totals half up"
+    assert descriptions.title(Turn(agent_result="I fixed it all.")) == "Fix the rounding in `total`"
+    assert descriptions.title(Turn(title="Round half up", thread_title="Totals are wrong")) == "Round half up"
+    assert descriptions.title(Turn(prompt="fix this", thread_title="Totals are wrong")) == 'Resolve "Totals are wrong"'
+    assert descriptions.title(Turn(prompt="", thread_title="Totals are wrong", kind="fix_ci")) == descriptions.FIXED
+    assert descriptions.title(Turn(prompt="")) == "Changes for #12"
+    assert descriptions.title(Turn(prompt="<!-- hidden -->\n")) == "Changes for #12"
 
 
 def test_subjects_are_short() -> None:
-    subject = commit_message(Turn(prompt="please change every word " * 5)).splitlines()[0]
+    subject = commit_message(Turn(prompt="please change every little word " * 5)).splitlines()[0]
     assert len(subject) <= 72
     assert subject.endswith("…")
 
@@ -193,9 +212,39 @@ def test_a_pull_request_says_asked_done_verified_and_what_it_took() -> None:
     )
 
 
+def test_money_that_nobody_confirmed_is_told_apart() -> None:
+    cut_off = Cost(usd=0.07, unconfirmed_usd=0.12)
+    body = descriptions.pull_body(Turn(), number=12, files=[], verified=[], seconds=5, cost=cut_off)
+    assert "<sub>5 s · $0.07, and up to $0.12 not confirmed · 1,234 tokens" in body
+
+
+def test_a_pull_request_leads_to_where_it_was_made() -> None:
+    extras = Extras(
+        comment_url="https://github.com/o/r/issues/12#issuecomment-7",
+        session_url="https://bot/sessions/abcd1234",
+        trial=("pytest -q", "e3-0", "e9-0"),
+        heard=[("bob", "and zero"), ("eve", "x")],
+    )
+    body = descriptions.pull_body(Turn(), number=12, files=[], verified=[], seconds=5, cost=Cost(), extras=extras)
+    assert body.startswith(
+        "For #12 · [live comment](https://github.com/o/r/issues/12#issuecomment-7)"
+        " · [session](https://bot/sessions/abcd1234)\n\n"
+    )
+    assert "While it worked, `bob` said:\n\n> and zero\n\nWhile it worked, `eve` said:\n\n> x" in body
+    assert (
+        "In the agent's sandbox, `pytest -q` [failed](https://bot/sessions/abcd1234#e3-0) at first and "
+        "[passed](https://bot/sessions/abcd1234#e9-0) in the end." in body
+    )
+    local = replace(extras, session_url="", comment_url="", heard=[("bob", str(n)) for n in range(12)])
+    body = descriptions.pull_body(Turn(), number=12, files=[], verified=[], seconds=5, cost=Cost(), extras=local)
+    assert body.startswith("For #12\n\n") and "`pytest -q` failed at first and passed in the end." in body
+    assert body.count("While it worked") == 10 and "And 2 more." in body
+
+
 def test_a_pull_request_claims_nothing_that_was_not_run() -> None:
     body = descriptions.pull_body(Turn(), number=12, files=[], verified=[], seconds=5, cost=Cost())
-    assert "names no `checks` to run" in body
+    assert "### Not verified\n\nAdd `checks` to `.github/forgehand.yml` (`/claude init` proposes the file)" in body
+    assert "Verified by" not in body
     agents = [{"command": "x`y", "exit_code": 1, "where": "agent", "tail": ""}]
     body = descriptions.pull_body(Turn(), number=12, files=[], verified=agents, seconds=5, cost=Cost())
     assert "Run in the agent's own sandbox (" in body and "\n\n- ✗ `x?y` exit 1" in body

@@ -52,6 +52,21 @@ NUMBERS = (
 ODD = ("1e999", "-1e999", "inf", "nan", "0x1F", "1e300", "9" * 6_000, "1_000", "\u0663", "1000000001", "1 000", "true")
 
 
+ODD_BUCKETS = (
+    "files",
+    "https://files.example",
+    "s3://files",
+    "s3:///a?region=r",
+    "s3://Files?region=r",
+    "s3://files/../a?region=r",
+    "s3://files/a b?region=r",
+    "s3://files?region=EU Central",
+    "s3://files?endpoint=http://minio.example",
+    "s3://files?endpoint",
+    "s3://[files?region=r",
+)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -93,6 +108,9 @@ ODD = ("1e999", "-1e999", "inf", "nan", "0x1F", "1e300", "9" * 6_000, "1_000", "
         ("FORGEHAND_DATABASE_URL", "postgresql://[/forgehand"),
         ("FORGEHAND_DATABASE_URL", "postgresql://here:99999/forgehand"),
         ("FORGEHAND_DATABASE_PASSWORD", "word"),
+        ("FORGEHAND_FILES_KEY_ID", "AKIA"),
+        ("FORGEHAND_FILES_SECRET", "word"),
+        *(("FORGEHAND_FILES_URL", url) for url in ODD_BUCKETS),
     ],
 )
 def test_a_wrong_one_is_named_in_one_sentence(name: str, value: str) -> None:
@@ -100,6 +118,40 @@ def test_a_wrong_one_is_named_in_one_sentence(name: str, value: str) -> None:
         settings.read({**NEEDED, name: value})
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
+
+
+def test_a_bucket_is_a_url_and_a_key_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("a/secret+word\n", encoding="utf-8")
+    key = {"FORGEHAND_FILES_KEY_ID": "AKIA", "FORGEHAND_FILES_SECRET_FILE": str(tmp_path / "secret")}
+    given = {**NEEDED, **key, "FORGEHAND_FILES_URL": "s3://files/a/b?region=eu-central-1"}
+    found = settings.read(given)
+    assert found.bucket is not None
+    assert (found.bucket.name, found.bucket.prefix, found.bucket.region) == ("files", "a/b/", "eu-central-1")
+    assert found.bucket.endpoint == "https://s3.eu-central-1.amazonaws.com"
+    assert Secret("a/secret+word") in found.secrets()
+    assert "secret+word" not in repr(found)
+    assert "s3.eu-central-1.amazonaws.com" in found.own_hosts()
+    elsewhere = settings.read({**given, "FORGEHAND_FILES_URL": "s3://files?endpoint=https://minio.example:9000"}).bucket
+    assert elsewhere is not None
+    assert (elsewhere.prefix, elsewhere.endpoint) == ("", "https://minio.example:9000")
+    with pytest.raises(SettingsError, match="FORGEHAND_FILES_SECRET is not set"):
+        settings.read({name: one for name, one in given.items() if name != "FORGEHAND_FILES_SECRET_FILE"})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://AKIA:hunter2@files/a?region=r",
+        "s3://files/a?region=r&secret=hunter2",
+        "s3://files?endpoint=https://me:hunter2@minio.example",
+        "s3://files?region=r#hunter2",
+    ],
+)
+def test_a_secret_in_the_url_of_a_bucket_is_refused_and_not_repeated(url: str) -> None:
+    key = {"FORGEHAND_FILES_KEY_ID": "AKIA", "FORGEHAND_FILES_SECRET": "word"}
+    with pytest.raises(SettingsError, match="FORGEHAND_FILES_URL") as caught:
+        settings.read({**NEEDED, **key, "FORGEHAND_FILES_URL": url})
+    assert "hunter2" not in str(caught.value)
 
 
 def test_the_password_of_the_database_may_stand_in_a_file_of_its_own(tmp_path: Path) -> None:

@@ -60,8 +60,7 @@ async def test_bots_and_our_own_words_are_not_obeyed(world: World) -> None:
         "```\n/claude fix this\n```",
         "<!-- /claude fix this -->",
         "<!-- unclosed\n/claude fix this",
-        "please /claude fix this",
-        "/CLAUDE fix this",
+        "use /claude fix this",
         "／claude fix this",
         "/cl\u200baude fix this",
         "/claudette fix this",
@@ -155,6 +154,6 @@ async def test_a_repository_config_that_cannot_be_read_is_explained_with_its_lin
 async def _until_status_is_answered(world: World, *, already: int = 0) -> None:
     """Deliveries of a thread are taken in order: once the later one is answered, the earlier ones were judged."""
     world.model.default(Script([Say("Nothing.")]))
-    world.say("/claude status")
-    replies = await world.github.changed(lambda: len(world.replies()) > already and world.replies(), 20)
-    assert "Nothing is running" in replies[-1].body
+    asked = world.say("/claude status")
+    await world.github.changed(lambda: bool(asked.reactions), 20)
+    assert len(world.replies()) == already + 1 and "Nothing is running" in world.replies()[-1].body

@@ -14,7 +14,7 @@ from tests.world import World
     [
         ("> /claude fix it", True),
         ("please /claude fix it", True),
-        ("/CLAUDE fix it", True),
+        ("use /CLAUDE fix it", True),
         ("／claude fix it", True),
         ("/cla\u200bude fix it", True),
         ("`/claude`", True),
@@ -31,7 +31,7 @@ def test_who_means_us_is_known_also_where_it_is_no_command(body: str, *, is_name
 
 async def test_neither_talk_nor_our_own_edits_hide_what_was_not_acted_upon(world: World) -> None:
     async with world.bot():
-        world.say("/CLAUDE fix it")
+        world.say("> /claude fix it")
         written = world.say("Let me think.")
         world.github.edit_comment(written, "/claude fix it", by="alice")
         world.say("/claude status")
@@ -45,5 +45,5 @@ async def test_neither_talk_nor_our_own_edits_hide_what_was_not_acted_upon(world
         world.say("/claude why")
         answer = await world.github.changed(lambda: world.replies()[1:], 20)
     [words] = [one.body for one in answer]
-    assert "spelt exactly like this" in words and "write `/claude` in a new one" in words
+    assert "has to start a line, outside quotes" in words and "write `/claude` in a new one" in words
     assert words.count("\n- ") == 2, words

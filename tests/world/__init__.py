@@ -35,6 +35,7 @@ from bot.store.base import Clock, Store
 from sandbox.agents import claude_binary
 from sandbox.local.folders import EnvironmentsFolder
 from sandbox.local.provider import LocalProvider
+from tests.world.environments import short_folder
 from tests.world.postgres import PostgresServer
 
 MODEL_KEY = "sk-ant-api03-" + "canary-model-key" * 4
@@ -79,14 +80,16 @@ class World:
             issue = github.open_issue(repo, title=discount.ISSUE_TITLE, body=discount.ISSUE_BODY, by="alice")
             world = cls(root, github, model, registered, installation, repo, issue)
             world.environment = {**world._environment(), **_elsewhere(), **changes}
-            _bring_tools(EnvironmentsFolder(world.environments))
-            try:
-                yield world
-            finally:
-                await world._clear()
+            with short_folder() as boxes:
+                _place(boxes, world.environments)
+                _bring_tools(EnvironmentsFolder(world.environments))
+                try:
+                    yield world
+                finally:
+                    await world._clear()
 
     async def _clear(self) -> None:
-        """Remove what a failed or killed run left: its boxes, and their folders outside of ours."""
+        """Remove what a failed or killed run left."""
         base = EnvironmentsFolder(self.environments)
         if base.environment_ids():
             provider = LocalProvider(self.environments, claude_binary.find())
@@ -94,8 +97,6 @@ class World:
                 await left.terminate()
             await provider.close()
         _remember_tools(base)
-        if not base.path.is_relative_to(self.root):
-            shutil.rmtree(base.path, ignore_errors=True)
 
     @property
     def database(self) -> settings.Address:
@@ -181,6 +182,14 @@ class World:
         return list(self.repo.pulls.values())
 
 
+def _place(boxes: Path, environments: Path) -> None:
+    """Put boxes where everything else is, in memory if there is room. The service itself would put them under /var/tmp,
+    because pytest's folders are closed to other users; to make and remove files there takes a tenth of a turn."""
+    if not environments.exists():
+        environments.parent.mkdir(mode=0o700, exist_ok=True)
+        environments.symlink_to(boxes)
+
+
 def _elsewhere() -> dict[str, str]:
     """With FORGEHAND_TESTS_ON=postgres, each world's store is a new database of a server that this process starts."""
     if os.environ.get("FORGEHAND_TESTS_ON") != "postgres":
@@ -190,7 +199,7 @@ def _elsewhere() -> dict[str, str]:
 
 @functools.cache
 def _postgres() -> PostgresServer:
-    running = PostgresServer.running()
+    running = PostgresServer.started()
     server = running.__enter__()
     atexit.register(running.__exit__, None, None, None)
     return server

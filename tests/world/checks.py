@@ -68,7 +68,7 @@ class Checked(Place):
         issue = self.world.github.open_issue(self.world.repo, title=name, body="Mend it.", by="alice")
         self.world.say(f"/claude {words} [[scenario:{name}]]", on=issue)
         asked = Asked(self, issue, name)
-        await until(asked.has_its_config, 30)
+        await until(asked.has_its_config)
         return asked
 
     async def read(self, work: Callable[[Store], Awaitable[T]]) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
@@ -11,11 +12,14 @@ from pathlib import Path
 
 from sandbox.primitives import EnvironmentPrimitives
 
+TEMPORARY = os.environ.get("PYTEST_DEBUG_TEMPROOT", "/var/tmp")
+"""Where pytest's folders are too: in memory, if `python -m tests` finds room there."""
+
 
 @contextmanager
 def short_folder() -> Iterator[Path]:
     """Make a folder, because pytest's are closed to other users and too deep for a socket's path."""
-    found = Path(tempfile.mkdtemp(prefix="fh-", dir="/var/tmp"))
+    found = Path(tempfile.mkdtemp(prefix="fh-", dir=TEMPORARY))
     found.chmod(0o711)
     try:
         yield found

@@ -21,6 +21,10 @@ class WireCutter:
         self.passing = asyncio.Event()
         self.passing.set()
         self.port = 0
+        self.bytes_asked = 0
+        self.bytes_answered = 0
+        self.statements = 0
+        """Statements of PostgreSQL's protocol that were carried out."""
 
     @classmethod
     @asynccontextmanager
@@ -46,31 +50,62 @@ class WireCutter:
         if self.refusing:
             writer.transport.abort()
             return
-        with contextlib.suppress(OSError):
+        try:
             from_server, to_server = await asyncio.open_connection("127.0.0.1", self._port)
-            ends = {writer, to_server}
-            self._open |= ends
-            losing = asyncio.Event()
-            there = asyncio.ensure_future(self._pass(reader, to_server, losing, asks=True))
-            back = asyncio.ensure_future(self._pass(from_server, writer, losing, asks=False))
-            await asyncio.wait({there, back}, return_when=asyncio.FIRST_COMPLETED)
-            self._open -= ends
-            for one in ends:
-                one.transport.abort()
-            there.cancel()
-            back.cancel()
-            await asyncio.gather(there, back, return_exceptions=True)
+        except OSError:
+            writer.transport.abort()
+            return
+        ends = {writer, to_server}
+        self._open |= ends
+        losing = asyncio.Event()
+        there = asyncio.ensure_future(self._pass(reader, to_server, losing, asks=True))
+        back = asyncio.ensure_future(self._pass(from_server, writer, losing, asks=False))
+        await asyncio.wait({there, back}, return_when=asyncio.FIRST_COMPLETED)
+        self._open -= ends
+        for one in ends:
+            one.transport.abort()
+        there.cancel()
+        back.cancel()
+        await asyncio.gather(there, back, return_exceptions=True)
 
     async def _pass(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, losing: asyncio.Event, *, asks: bool
     ) -> None:
-        while data := await reader.read(65536):
-            await self.passing.wait()
-            if asks and self.lose_answer_to is not None and self.lose_answer_to in data:
-                losing.set()
-            elif not asks and losing.is_set():
-                self.lose_answer_to = None
-                self.lost += 1
-                return
-            writer.write(data)
-            await writer.drain()
+        with contextlib.suppress(ConnectionError):
+            counter = StatementCounter()
+            while data := await reader.read(65536):
+                await self.passing.wait()
+                if asks:
+                    self.bytes_asked += len(data)
+                    self.statements += counter.feed(data)
+                else:
+                    self.bytes_answered += len(data)
+                if asks and self.lose_answer_to is not None and self.lose_answer_to in data:
+                    losing.set()
+                elif not asks and losing.is_set():
+                    self.lose_answer_to = None
+                    self.lost += 1
+                    return
+                writer.write(data)
+                await writer.drain()
+
+
+class StatementCounter:
+    """Counts the messages with which a client has a statement carried out: Query and Execute."""
+
+    def __init__(self) -> None:
+        self._held = b""
+        self._has_begun = False
+
+    def feed(self, data: bytes) -> int:
+        self._held += data
+        found = 0
+        while (length := self._length()) is not None and len(self._held) >= length:
+            found += self._has_begun and self._held[:1] in (b"Q", b"E")
+            self._has_begun = self._has_begun or self._held[4:8] == b"\x00\x03\x00\x00"  # the first message has no type
+            self._held = self._held[length:]
+        return found
+
+    def _length(self) -> int | None:
+        at = 1 if self._has_begun else 0
+        return at + int.from_bytes(self._held[at : at + 4]) if len(self._held) >= 8 - 3 * at else None

@@ -24,6 +24,7 @@ GO_ON = "Go on where you stopped."
 CUT_SHORT = (Outcome.OVER_BUDGET, Outcome.STOPPED, Outcome.TIMED_OUT, Outcome.KILLED, Outcome.FAILED)
 
 _EXTRA = re.compile(r"\+[ \t]*(\S*)[ \t]*(?:(?:dollars?|usd)[ \t]*(?=[\r\n]|\Z))?", re.IGNORECASE)
+_BARE = re.compile(r"\$?(\d{1,6}(?:\.\d{1,2})?)[ ]?(?:\$|dollars?|usd)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,10 @@ def read(text: CommandText) -> Continuation:
                 f"{shown(match.group().strip())} is not an amount: `{text.ours} continue +3` adds three dollars."
             )
         after, options = take(after[match.end() :], options)
+    elif (bare := _BARE.fullmatch(after.strip())) is not None:
+        raise CommandError(
+            f"Did you mean `{text.ours} continue +{bare[1]}`, which adds {bare[1]} dollars to the session?"
+        )
     return Continuation("continue", trimmed(after), options, extra)
 
 

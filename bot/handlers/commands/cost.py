@@ -24,7 +24,7 @@ async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
         unconfirmed_usd=sum(one.unconfirmed_usd for _, one in costs),
         sandbox_usd=machine.usd,
     )
-    await desk.reply(remark, words)
+    await desk.answer(remark, "cost", words)
     return acted(costs[-1][0].session if costs else None)
 
 

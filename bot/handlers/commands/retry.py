@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bot.commands import Command, options
+from bot.commands.options import NO_OPTIONS
 from bot.events.threads import Remark
 from bot.handlers import turns
 from bot.handlers.desk import Desk, Feature, Handled
 from bot.handlers.turns import Wish
 from bot.models import Outcome, TurnState
 from bot.store import sessions
-from bot.words import replies
+from bot.words import endings, replies
 
 
 async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
@@ -20,6 +21,8 @@ async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
         return await desk.refuse(remark, replies.still_under_way(desk.settings.command))
     if not last.traits.repeatable and last.outcome is Outcome.PUSHED:
         return await desk.refuse(remark, replies.undone_already(desk.settings.command))
+    if last.outcome is Outcome.FAILED and last.agent_error == endings.IN_THE_COMMAND and command.options == NO_OPTIONS:
+        return await desk.refuse(remark, replies.would_fail_again(desk.settings.command))
     said = options.over(command.options, turns.options_of(last))
     wish = Wish(last.asked_as, last.prompt, said, approval=last.approval)
     return await turns.begin(turns.as_before(last, wish), remark, desk)

@@ -13,13 +13,13 @@ from bot.models import Outcome, TurnState
 from bot.store import approvals, sessions, spend
 from bot.store.approvals import Approval, ApprovalKind, ApprovalState
 from bot.store.sessions import Turn
-from bot.words import endings, on_approvals, replies
+from bot.words import endings, on_approvals, on_money, replies
 
 
 async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
     latest = await sessions.latest(desk.store, remark.thread)
     if latest is None:
-        await desk.reply(remark, replies.nothing_runs())
+        await desk.answer(remark, "status", replies.nothing_runs())
         return acted()
     found = await sessions.turns_of(desk.store, latest.key.session)
     under_way = [one for one in found if one.state is not TurnState.DONE]
@@ -30,7 +30,7 @@ async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
     word = desk.settings.command  # an approval may wait even if nothing runs
     open_ = " ".join(on_approvals.waits_for_a_word(one.sha or one.id, word) for one in waiting)
     if not under_way:
-        await desk.reply(remark, replies.at_rest(_ending(latest, asked), money, beside=open_))
+        await _answer(replies.at_rest(_ending(latest, asked), money, beside=open_), latest, remark, desk)
         return acted(latest.key.session)
     turn, behind = under_way[0], replies.wait_behind(len(under_way) - 1)
     line = await desk.board.line(turn.key) if turn.state is TurnState.QUEUED else None
@@ -38,8 +38,13 @@ async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
     beside = " ".join(filter(None, (place, open_, behind)))
     cost, elapsed = await spend.turn_cost(desk.store, turn.key), duration(desk.clock() - turn.created_at)
     step = endings.STEP_WORDS[turn.step]
-    await desk.reply(remark, replies.status(turn.state, step, elapsed, cost.usd, money, beside=beside))
+    spent = on_money.spent(cost.usd, cost.unconfirmed_usd)
+    await _answer(replies.status(turn.state, step, elapsed, spent, money, beside=beside), turn, remark, desk)
     return acted(turn.key.session)
+
+
+async def _answer(words: str, turn: Turn, remark: Remark, desk: Desk) -> None:
+    await desk.answer(remark, "status", "\n\n".join(filter(None, (words, await desk.links(turn.key)))))
 
 
 def _ending(turn: Turn, asked: Sequence[Approval]) -> str:

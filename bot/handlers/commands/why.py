@@ -5,7 +5,6 @@ from __future__ import annotations
 from bot.commands import Command
 from bot.events.threads import Remark
 from bot.handlers.desk import Desk, Feature, Handled, acted
-from bot.live.sections import duration
 from bot.outbound import neutralise
 from bot.store import deliveries
 from bot.words import replies
@@ -17,9 +16,8 @@ async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
     ours = (await desk.github.identity()).bot_login
     repo, number = remark.thread.repo.id, remark.thread.number
     found = await deliveries.unheeded(desk.store, repo, number, ours=ours, plain=replies.NO_COMMAND, limit=SHOWN)
-    now = desk.clock()
-    lines = [replies.fate(one, duration(now - one.received_at), neutralise.line) for one in found]
-    await desk.reply(remark, replies.why(lines))
+    lines = [replies.fate(one, replies.moment(one.received_at), neutralise.line) for one in found]
+    await desk.answer(remark, "why", replies.why(lines))
     return acted()
 
 

@@ -96,8 +96,10 @@ async def find_or_create(
     operators = [] if e2b is None else [CLOSED, e2b.template, e2b.hosts(), e2b.unmetered is not None]
     made_of = json.dumps([spec.public_repository, spec.egress, spec.template, *operators])
     async with services.environment_locks.of(turn.key.session):
+        await _end_stale(services, turn)
         # No longer than this: room may be missing for hours, and the sweep must not wait so long.
-        row = await rows.take(services.store, turn.key, hashlib.sha256(made_of.encode()).hexdigest())
+        digest = hashlib.sha256(made_of.encode()).hexdigest()
+        row = await rows.take(services.store, turn.key, digest, services.here)
     await _end_given_up(services, turn)
     if again:
         await meter.catch_up(services, row.id)
@@ -109,6 +111,14 @@ async def find_or_create(
     await services.egress.open(row.id, None if spec.egress is None else frozenset(spec.egress))
     await meter.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.attempt), row
+
+
+async def _end_stale(services: Services, turn: Turn) -> None:
+    """End what we made for the turn before another replica took it over: an agent may still be at work there."""
+    row = await rows.used_by(services.store, turn.key)
+    if services.here is not None and (row is None or row.bound_to != services.here):
+        await services.environments.end(rows.name_of(turn.key))
+        await services.egress.close(rows.name_of(turn.key))
 
 
 async def _end_given_up(services: Services, turn: Turn) -> None:
@@ -156,11 +166,19 @@ async def attach(services: Services, turn: Turn) -> ExecutionEnvironment:
     row = await rows.used_by(services.store, turn.key)
     if row is None:
         raise EnvironmentUnavailable("the turn has no environment yet")
+    if row.bound_to != services.here:
+        raise EnvironmentGone("it is on the machine of another replica")
     primitives = await services.environments.attach(row.id)
     if turn.step in NETWORKED:
         await services.egress.open(row.id, await reachable_hosts(services, turn))
     await meter.look(services.store, turn.key, primitives)
     return ExecutionEnvironment(primitives, services.agent, attempt=turn.attempt)
+
+
+async def is_elsewhere(services: Services, turn: Turn) -> bool:
+    """Tell whether another replica has run the turn, on a machine that we do not reach."""
+    row = await rows.used_by(services.store, turn.key)
+    return row is not None and row.bound_to != services.here
 
 
 async def is_gone(services: Services, turn: Turn, error: SandboxError) -> bool:

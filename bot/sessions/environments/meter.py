@@ -13,7 +13,7 @@ from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import machines
 from bot.store.base import Store
-from bot.store.environments import EnvironmentRow, EnvironmentUse
+from bot.store.environments import EnvironmentUse
 from bot.store.sessions import Turn
 from sandbox.errors import EnvironmentGone, SandboxError
 from sandbox.execution import ExecutionEnvironment
@@ -99,6 +99,15 @@ async def _beat(services: Services, turn: Turn, environment: EnvironmentPrimitiv
     await machines.add_sample(services.store, turn.key, found.cpu_percent, found.memory_bytes, found.disk_bytes)
 
 
+async def _left_here(services: Services, name: str, environment: EnvironmentPrimitives | None) -> int:
+    """End what we have under the name of one on another machine: its turn was taken over there."""
+    if environment is None:
+        return 0
+    await services.environments.end(name)
+    await services.egress.close(name)
+    return 1
+
+
 def sweeps(services: Services) -> Loop:
     async def look() -> None:
         if ended := await sweep_strays(services):
@@ -114,25 +123,27 @@ async def sweep_strays(services: Services) -> int:
     ended = 0
     for one in [*found, *(known.keys() - found.keys())]:
         try:
-            ended += await _one(services, one, found.get(one), known.get(one))
+            ended += await _one(services, one, found.get(one))
         except SandboxError as error:
             log.warning("an environment could not be swept", extra={"id": one, "error": str(error)})
+    await rows.forget_lost(services.store, services.here)
     return ended
 
 
-async def _one(
-    services: Services, name: str, environment: EnvironmentPrimitives | None, row: EnvironmentRow | None
-) -> int:
+async def _one(services: Services, name: str, environment: EnvironmentPrimitives | None) -> int:
     """End one that no turn needs by the store (it may exist by now, even if we have not seen it).
 
     Bring a kept one to rest if it still runs: its process died before that."""
+    row = await rows.by_id(services.store, name)
     session = SessionId(name.partition("-")[0]) if row is None else row.session_id
     async with services.environment_locks.of(session):
+        row = await rows.by_id(services.store, name)  # a turn of ours may have taken it meanwhile
+        if row is not None and row.bound_to != services.here:
+            return await _left_here(services, name, environment)
         if await rows.give_up_unneeded(services.store, name):
             await environments.give_up(services, name)
             return int(environment is not None)
-        now = (await rows.all_of_them(services.store)).get(name)
-        kept = now is not None and now.state is EnvironmentUse.KEPT
-        if now is not None and kept and environment is not None and await environment.is_running():
-            await environments.lay_to_rest(services, now)
+        kept = row is not None and row.state is EnvironmentUse.KEPT
+        if row is not None and kept and environment is not None and await environment.is_running():
+            await environments.lay_to_rest(services, row)
     return 0

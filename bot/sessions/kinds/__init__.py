@@ -8,8 +8,9 @@ from typing import Any, Protocol
 
 from bot import repo_config
 from bot.kinds import TRAITS, Traits
-from bot.kinds.shape import TurnPart
+from bot.kinds.shape import Titled, TurnPart
 from bot.live.state import LiveState
+from bot.proposal import titles
 from bot.repo_config import RepoConfig
 from bot.sessions.moves import End, Move, To
 from bot.sessions.reading import Evidence
@@ -62,7 +63,10 @@ class TurnKind(Protocol):
 
     def result(self, turn: Turn, state: LiveState) -> tuple[str, tuple[TurnPart, ...]]:
         """Return the agent's last words to keep, and everything else that it has handed over."""
-        return state.last_words, ()
+        if not self.traits.changes:
+            return state.last_words, ()
+        title, words = titles.parted(state.last_words)
+        return words, (Titled(title),)
 
     async def ended(self, services: Services, turn: Turn) -> Move:
         """End a turn without work as its run ended, otherwise as an answer without a change."""

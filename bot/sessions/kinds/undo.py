@@ -34,7 +34,7 @@ class UndoTurn(TurnKind):
         session = await sessions.session(services.store, turn.key.session)
         undone = last_push(await sessions.turns_of(services.store, session.id), before=turn.n)
         if undone is None or session.branch is None:
-            return End(Outcome.REFUSED, endings.nothing_to_take_back())
+            return End(Outcome.NO_CHANGE, endings.nothing_to_take_back())
         if undone.branch is not None:
             return End(Outcome.REFUSED, on_pulls.stands_beside(undone.n, undone.branch, undone.pull_number))
         assert undone.commit_sha is not None

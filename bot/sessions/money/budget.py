@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -11,6 +11,7 @@ from bot.errors import SettingsError, UserError
 from bot.models import TokenUsage
 
 MILLION = 1_000_000
+MOST_NAMED = 30
 WEB_SEARCH_USD = 0.01
 IN_THE_US = 1.1
 """Factor for requests that the provider promises to serve inside the US."""
@@ -29,11 +30,11 @@ SEARCH_TOKENS = 20_000
 class UnknownPrice(UserError):
     """Nobody knows what this model costs, so no budget could hold."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, usable: Sequence[str]) -> None:
         shown = re.sub(r"[^A-Za-z0-9._:\[\]@/-]", "?", model)[:80]
+        names = ", ".join(f"`{name}`" for name in usable[:MOST_NAMED])
         super().__init__(
-            f"Forgehand does not know the price of the model `{shown}`, so it does not use it. Name another, or "
-            "have its price set in FORGEHAND_PRICES."
+            f"Forgehand does not know the price of the model `{shown}`, so it does not use it. It can use {names}."
         )
 
 
@@ -124,8 +125,13 @@ class Prices:
         """Raise UnknownPrice for an unknown model: the gateway forwards only requests that it can count."""
         price = self._table.get(canonical(model))
         if price is None:
-            raise UnknownPrice(model)
+            raise UnknownPrice(model, self.names)
         return price
+
+    @property
+    def names(self) -> list[str]:
+        """List the models that can be named, short names first."""
+        return [*(short for short, model in _ALIASES.items() if model in self._table), *self._table]
 
 
 def cost(price: Price, used: Consumption) -> float:

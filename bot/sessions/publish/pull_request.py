@@ -19,7 +19,7 @@ from bot.sessions.moves import End, Move
 from bot.sessions.publish import signed_commits, turn_commit
 from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.starting_point import remote_access
-from bot.store import repos, spend
+from bot.store import posts, repos, spend
 from bot.words import endings, on_pulls, on_pushes
 
 DEEPER = 2000
@@ -60,7 +60,7 @@ async def open_pull(work: TurnWork, branch: str) -> Move:
     try:
         pull = await services.outbound.open_pull(
             work.session.thread,
-            title=descriptions.pull_title(work.done),
+            title=descriptions.title(work.done, descriptions.MAX_TITLE),
             body=await _pull_body(work),
             head=branch,
             base=turn.base,
@@ -76,7 +76,6 @@ async def open_pull(work: TurnWork, branch: str) -> Move:
 async def _pull_body(work: TurnWork) -> str:
     services, turn, config = work.services, work.done, repo_config.load(work.turn.config)
     template = await _template(work) if config.pull.template else None
-    closes = config.pull.closes and not work.session.thread.is_pull
     return descriptions.pull_body(
         turn,
         number=turn.number,
@@ -84,10 +83,31 @@ async def _pull_body(work: TurnWork) -> str:
         verified=work.checks,
         seconds=services.clock() - turn.created_at,
         cost=await spend.turn_cost(services.store, turn.key),
-        extras=Extras(work.report, template, closes),
+        extras=await _extras(work, template),
         inert=neutralise.inert,
         quoted=neutralise.quoted,
         block=neutralise.block,
+    )
+
+
+async def _extras(work: TurnWork, template: str | None) -> Extras:
+    services, key, thread = work.services, work.done.key, work.session.thread
+    config = repo_config.load(work.turn.config)
+    state, comment = await services.board.folds.of(key), await posts.get(services.store, key)
+    address = ""
+    if comment is not None and comment.comment_id is not None:
+        address = services.outbound.comment_address(thread, comment.comment_id)
+    pages = services.settings.public_url
+    return Extras(
+        work.report,
+        template,
+        closes=config.pull.closes and not thread.is_pull,
+        command=services.settings.command,
+        declared=bool(config.checks),
+        comment_url=address,
+        session_url=f"{pages}/sessions/{key.session}" if pages else "",
+        trial=(trial.command, trial.failed, trial.passed) if (trial := state.proof) else None,
+        heard=tuple(state.heard),
     )
 
 

@@ -37,6 +37,16 @@ def collected_bundle(services: Services, turn: Turn) -> Path:
     return services.turn_folder(turn.key.workflow_id) / "work.bundle"
 
 
+async def collected(services: Services, turn: Turn) -> Path:
+    """Bring the work to this machine, if another one has brought it home."""
+    place = collected_bundle(services, turn)
+    return await services.files.fetch(services.name_of(place)) or place
+
+
+async def save_collected(services: Services, turn: Turn) -> None:
+    await services.files.save(services.name_of(collected_bundle(services, turn)))
+
+
 def kept_name(file: str) -> str:
     """Name a file of kept work as `services.files` knows it."""
     return f"kept/{file}"
@@ -89,7 +99,7 @@ async def keep_unpublished(services: Services, turn: Turn) -> None:
     """
     if turn.tree_sha is None or turn.commit_sha or turn.rescue_ref or turn.kept:
         return
-    bundle, kept = collected_bundle(services, turn), _place_of(services, turn, ".bundle")
+    bundle, kept = await collected(services, turn), _place_of(services, turn, ".bundle")
 
     def move() -> bool:
         if bundle.exists():
@@ -116,6 +126,10 @@ async def save_checkpoint(services: Services, turn: Turn) -> None:
 
 async def forget_checkpoint(services: Services, turn: Turn) -> None:
     await services.files.forget(services.name_of(checkpoint_place(services, turn)))
+
+
+async def forget_collected(services: Services, turn: Turn) -> None:
+    await services.files.forget(services.name_of(collected_bundle(services, turn)))
 
 
 async def save_checkpoints(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:

@@ -115,7 +115,7 @@ async def tree_of(services: Services, turn: Turn, quarantine: Quarantine) -> str
     joined = await _begun_with(services, turn, quarantine)
     if joined is not None and turn.tree_sha == joined.tree:
         return joined.tree
-    return await quarantine.admit(rescue.collected_bundle(services, turn), base=turn.base_sha)
+    return await quarantine.admit(await rescue.collected(services, turn), base=turn.base_sha)
 
 
 async def unsolved_conflicts(work: TurnWork, tree: str) -> str | None:

@@ -118,7 +118,8 @@ async def gather(
 ) -> Gathered:
     """`place` is the base branch and the start of the work."""
     base, start = place
-    thread = (await sessions.session(services.store, turn.key.session)).thread
+    session = await sessions.session(services.store, turn.key.session)
+    thread = session.thread
     found = await _conversation(services, turn, thread)
     book = await briefing.read_rules(services, thread.repo.id, base, start.base)
     change, diff = await _change(services, turn, thread, base, start) if found.issue.is_pull else (None, None)
@@ -159,8 +160,16 @@ async def gather(
     )
     composed = await asyncio.to_thread(prompt.compose, material, delimiter=secrets.token_hex(8))
     notes = (*composed.notes, *await briefing.note_on_unused(services, turn, book.unused))
+    read = AgentReading(
+        composed.text,
+        instructions,
+        notes,
+        tuple(ignored),
+        thread_title="" if found.opening.changed_since else found.issue.title,
+        follows=found.issue.is_pull or (session.pull_number is not None and not turn.new_branch),
+    )
     return Gathered(
-        AgentReading(composed.text, instructions, notes, tuple(ignored)),
+        read,
         files={**album.files, **{name: text.encode("utf-8", "replace") for name, text in composed.files.items()}},
         untrusted=composed.untrusted,
         discussions=found.asked_at,

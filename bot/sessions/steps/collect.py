@@ -59,6 +59,7 @@ async def admit(services: Services, turn: Turn, bundle: Path) -> Move:
         return End(Outcome.REFUSED, endings.work_refused(str(error)))
     if not changes:
         return await _unchanged(services, turn)
+    await rescue.save_collected(services, turn)
     files = [
         {
             "path": change.path.encode("utf-8", "replace").decode(),

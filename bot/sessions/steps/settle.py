@@ -25,6 +25,7 @@ async def run(services: Services, turn: Turn) -> Move:
         await machines.end(services.store, turn.key)
     await rescue.keep_unpublished(services, turn)
     await rescue.forget_checkpoint(services, turn)
+    await rescue.forget_collected(services, turn)
     await asyncio.to_thread(shutil.rmtree, services.turn_folder(turn.key.workflow_id), ignore_errors=True)
     await environments.ask_for_hosts(services, turn)
     await approvals.expire_questions(services.store, turn.key)

@@ -50,8 +50,8 @@ async def _checked(services: Services, turn: Turn) -> list[CheckedCommand]:
         return verification.not_run(declared, why)
     try:  # here the agent may have left anything, so the check's place is named and nothing is compared
         environment = await environments.attach(services, turn)
-        checking = Checking(services, turn, CheckPlace.AGENT, "")
-        await checking.run(environment, declared)
+        async with declared_checks.checking(services, turn, CheckPlace.AGENT, "") as checking:
+            await checking.run(environment, declared)
         return checking.done
     except EnvironmentGone as error:  # the work is at home, and no worse for that
         log.warning("no environment is left for checks", extra={"turn": turn.key.workflow_id, "error": str(error)})
@@ -63,12 +63,12 @@ async def _where_no_agent_was(services: Services, turn: Turn) -> list[CheckedCom
     async with services.cache.quarantine(turn.repo_id) as quarantine:
         tree = await turn_commit.tree_of(services, turn, quarantine)
         commit = await turn_commit.commit_of_turn(services, turn, quarantine, tree)
-        checking = Checking(services, turn, CheckPlace.FRESH, commit)
-        async with declared_checks.clean_room(services, turn, quarantine, commit) as environment:
-            if await checking.set_up(environment, config.setup):
-                await checking.run(environment, config.checks)
-        if checking.may_compare:
-            await _compared(checking, quarantine, config.setup)
+        async with declared_checks.checking(services, turn, CheckPlace.FRESH, commit) as checking:
+            async with declared_checks.clean_room(services, turn, quarantine, commit) as environment:
+                if await checking.set_up(environment, config.setup):
+                    await checking.run(environment, config.checks)
+            if checking.may_compare:
+                await _compared(checking, quarantine, config.setup)
     return checking.done
 
 

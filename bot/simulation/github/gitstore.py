@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import zlib
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 Content = str | bytes
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 NO_SHA = "0" * 40
+_SHA = re.compile(r"[0-9a-f]{40}")
 CONFIG = """[core]
 \trepositoryformatversion = 0
 \tbare = true
@@ -128,7 +130,7 @@ def ref(path: Path, name: str) -> str | None:
     target = path / name
     try:
         return target.read_text().strip() or None
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+    except OSError:  # not there, a folder, or a name that no file can have
         return None
 
 
@@ -145,14 +147,27 @@ def refs(path: Path, prefix: str = "refs/") -> dict[str, str]:
 
 
 def resolve(path: Path, name: str, kind: str = "commit") -> str | None:
-    """Return the sha of a branch, tag, full ref or sha, or None."""
+    """Return the sha of a branch, tag, full ref or sha, or None. git is asked only for what no loose file says."""
     if name.startswith("-"):
         return None
-    for candidate in (f"refs/heads/{name}", f"refs/tags/{name}", name):
-        argv = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{candidate}^{{{kind}}}")
-        if found := git(path, *argv, ok=(0, 1, 128)).decode().strip():
-            return found
-    return None
+    for ref_name in (f"refs/heads/{name}", f"refs/tags/{name}"):
+        if sha := ref(path, ref_name):
+            return sha if _loose_kind(path, sha) == kind else _asked(path, ref_name, kind)
+    return name if _SHA.fullmatch(name) and _loose_kind(path, name) == kind else _asked(path, name, kind)
+
+
+def _loose_kind(path: Path, sha: str) -> str | None:
+    """Return the kind of an object in a separate file; None for one in a pack."""
+    try:
+        start = (path / "objects" / sha[:2] / sha[2:]).read_bytes()[:64]
+    except OSError:
+        return None
+    return zlib.decompressobj().decompress(start, 32).partition(b" ")[0].decode("ascii")
+
+
+def _asked(path: Path, name: str, kind: str) -> str | None:
+    argv = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{{kind}}}")
+    return git(path, *argv, ok=(0, 1, 128)).decode().strip() or None
 
 
 def object_at(path: Path, commit: str, name: str) -> tuple[str, str, str] | None:

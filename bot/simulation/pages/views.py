@@ -49,11 +49,20 @@ ON_A_PULL = (("Have it reviewed", "/claude review"), *OTHERWISE)
 
 
 class Service(Protocol):
-    """The service that the page's button kills and starts again."""
+    """The service that the page's button kills."""
 
-    up: bool
-    starts: int
-    url: str
+    crash_label: str
+    """The words of that button."""
+
+    @property
+    def up(self) -> bool: ...
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def status(self) -> list[str]:
+        """How it is, a line for each thing."""
 
     async def crash(self) -> None: ...
 

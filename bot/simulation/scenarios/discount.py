@@ -136,6 +136,7 @@ def _one_more_test(request: ModelRequest, words: str) -> Call:
 def _added(request: ModelRequest) -> Say:
     percent = _tests_added(request)[-1]
     return Say(
+        f"Title: Test a discount of {percent} %\n\n"
         f"I added a test for a discount of {percent} % to `test_shop.py`; all tests pass.\n\n"
         "My words are scripted: whatever more you ask for in this demo, I do this.",
         usage=USAGE,
@@ -152,6 +153,7 @@ def _end(request: ModelRequest) -> Call | Say:
     )
     tests = "all three tests" if not added else f"all {3 + len(set(added))} tests"
     return Say(
+        "Title: Clamp discounted prices at zero\n\n"
         "`discounted` now never goes below zero and refuses negative discounts with a `ValueError`.\n\n"
         f"- `shop.py`: clamps the result at zero and checks the percentage first\n{also}\n"
         f"I ran `python3 -m unittest`: {tests} pass.",

@@ -156,6 +156,7 @@ CREATE TABLE turns (
     mending         INTEGER,                   -- the attempt with which failing checks went back to the agent
     asked_as        TEXT NOT NULL DEFAULT 'run', -- its kind when it was asked for
     options         TEXT,                      -- JSON: what its person set
+    replica         TEXT,                      -- which runs it, or ran it last; NULL: the only service
     -- JSON: what only some turns have, by the names of its parts (bot/kinds)
     payload         TEXT NOT NULL DEFAULT '{}',
     PRIMARY KEY (session_id, n)
@@ -344,7 +345,8 @@ CREATE TABLE environments (
     -- the agent's, or a fresh one for the declared checks
     purpose      TEXT NOT NULL DEFAULT 'work' CHECK (purpose IN ('work', 'checks')),
     -- JSON: what lay in the agent's home before one came; NULL: nobody looked
-    home         TEXT
+    home         TEXT,
+    bound_to     TEXT                          -- the replica's data directory that it lies in; NULL: all reach it
 );
 CREATE INDEX environments_session ON environments (session_id, state);
 
@@ -460,7 +462,8 @@ CREATE TABLE spend (
     at                 DOUBLE PRECISION NOT NULL,
     repo_id            BIGINT NOT NULL DEFAULT 0, -- who pays beside the installation; 0: nobody we know
     user_id            BIGINT NOT NULL DEFAULT 0,
-    unconfirmed_usd    DOUBLE PRECISION NOT NULL DEFAULT 0 -- what it may have cost beside, at most: nobody saw its end
+    unconfirmed_usd    DOUBLE PRECISION NOT NULL DEFAULT 0, -- what it may have cost beside, at most: nobody saw its end
+    replica            TEXT                    -- which sees its end; NULL: the only service
 );
 CREATE INDEX spend_at ON spend (at);
 CREATE INDEX spend_open ON spend (at) WHERE state = 'reserved';
@@ -506,13 +509,19 @@ CREATE TABLE visits (
 );
 CREATE INDEX visits_ends ON visits (ends_at);
 
--- Which service may write; used on PostgreSQL, where a lock on the data directory says nothing of others. -------------
+-- The replicas that live; used on PostgreSQL. Who has no row writes nothing. ------------------------------------------
 
-CREATE TABLE services (
-    id         TEXT PRIMARY KEY,               -- new at each start
+CREATE TABLE replicas (
+    id         TEXT PRIMARY KEY,               -- new at each start; also the executor of the engine
+    home       TEXT NOT NULL UNIQUE,           -- its data directory, which one process at a time holds
     host       TEXT NOT NULL,
-    started_at DOUBLE PRECISION NOT NULL
+    version    TEXT NOT NULL,
+    started_at DOUBLE PRECISION NOT NULL,
+    beat       BIGINT NOT NULL,                -- counts up while it lives
+    beat_at    DOUBLE PRECISION NOT NULL,      -- by the database's clock; to show, never to judge
+    leads      INTEGER NOT NULL CHECK (leads IN (0, 1))
 );
+CREATE UNIQUE INDEX replicas_leader ON replicas (leads) WHERE leads = 1;
 
 -- The operator: requests of the command line, switches, and who did what. -------------------------------------------
 

@@ -1,14 +1,12 @@
-"""The store in a PostgreSQL database; one service at a time has it, and commands may write beside that service."""
+"""The store in a PostgreSQL database, which several services and commands may share."""
 
 from __future__ import annotations
 
 import asyncio
-import socket
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 
@@ -17,15 +15,12 @@ from bot.settings import Secret
 from bot.store.data_directory import Occupied
 from bot.store.postgres import faults, schema
 from bot.store.postgres.connections import SERVICE, WRITERS, PooledReaders, PostgresWriting, Statements, connect
-from bot.store.rows import CHUNK_BYTES, Database, many
+from bot.store.postgres.membership import PostgresMembership
+from bot.store.replicas import DatabaseServer, Joining
+from bot.store.rows import Database
 from bot.store.writer import Writer
 
 T = TypeVar("T")
-_INCOMPLETE = """
-SELECT 'the stored file ' || name || ' is incomplete' AS problem FROM files
-WHERE (SELECT COUNT(*) FROM file_chunks WHERE file_chunks.version = files.version) <> CEIL(size * 1.0 / :chunk)
-ORDER BY name
-"""
 UNREACHABLE = (
     "FORGEHAND_DATABASE_URL: PostgreSQL cannot be reached, or refuses this user or database. Check that it runs; psql "
     "with the same URL says more."
@@ -34,28 +29,20 @@ UNREACHABLE = (
 
 class PostgresBackend:
     def __init__(self, url: str, name: str, *, writable: bool) -> None:
-        """Blocking; for `open` and `open_reader`."""
+        """Blocking; for `PostgresPlace`."""
         self.name = name
         self._url = url
         self._readers = PooledReaders(url)
         self._writing = PostgresWriting(url) if writable else None
         self._writer = Writer(self._writing) if self._writing is not None else None
 
-    @classmethod
-    def open(cls, url: str, *, migrate: bool) -> Self:
-        return cls(url, _prepare(url, migrate=migrate), writable=True)
-
-    @classmethod
-    def open_reader(cls, url: str) -> Self:
-        return cls(url, _prepare(url, migrate=False), writable=False)
-
     def submit(self, work: Callable[[Database], Any]) -> asyncio.Future[Any]:
         if self._writer is None:
             raise StoreError("The database was opened for reading only.")
         return self._writer.submit(work)
 
-    async def read(self, work: Callable[[Database], T]) -> T:
-        return await self._readers.read(work)
+    async def read(self, work: Callable[[Database], T], *, single: bool = False) -> T:
+        return await self._readers.read(work, single=single)
 
     async def copy(self, target: Path) -> None:
         """The copy is a file of SQLite's."""
@@ -64,66 +51,29 @@ class PostgresBackend:
         await asyncio.to_thread(relocation.copy, Secret(self._url), target)
 
     async def check(self) -> list[str]:
-        """Look for files with missing chunks; PostgreSQL itself watches over keys and references."""
-        return await self._readers.read(lambda db: [row["problem"] for row in many(db, _INCOMPLETE, chunk=CHUNK_BYTES)])
+        return []  # PostgreSQL itself watches over keys and references
 
     @contextmanager
-    def claim(self) -> Iterator[None]:
-        """The lock ends with its connection. Our writer notices at its next write that another service has taken it."""
+    def join(self, joining: Joining) -> Iterator[PostgresMembership]:
+        """From now on our writer looks for our row in each transaction, also after we have left."""
         assert self._writing is not None
-        service = uuid.uuid4().hex
-        with _held(self._url) as lock:
-            with lock.transaction():
-                lock.execute("SELECT pg_advisory_xact_lock(%s)", (WRITERS,))
-                lock.execute("DELETE FROM services")
-                insert = "INSERT INTO services (id, host, started_at) VALUES (%s, %s, extract(epoch FROM now()))"
-                lock.execute(insert, (service, socket.gethostname()))
-            self._writing.service = service
-            yield
-            self._writing.service = None
+        membership = PostgresMembership(self._url, joining)
+        with _translated():
+            membership.join()
+        self._writing.fence(membership.id, joining.on_replaced)
+        try:
+            yield membership
+        finally:
+            self._writing.fence(membership.id, lambda: None)
+            membership.leave()
+
+    def server(self) -> DatabaseServer:
+        with _connected(self._url) as connection:
+            return schema.server(connection)
 
     def is_claimed(self) -> bool:
         with _connected(self._url) as connection:
             return schema.is_claimed(connection)
-
-    @staticmethod
-    @contextmanager
-    def unused(url: str) -> Iterator[None]:
-        with _held(url):
-            yield
-
-    @staticmethod
-    @contextmanager
-    def snapshot(url: str) -> Iterator[Database]:
-        with _connected(url, patient=True) as connection:
-            where = _name_of(connection)
-            if schema.inspect(connection, where):
-                raise _older(where)
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield Statements(connection)
-
-    @staticmethod
-    @contextmanager
-    def filling(url: str) -> Iterator[Database]:
-        _prepare(url, migrate=True, alone=True)
-        with _connected(url, patient=True) as connection, connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (WRITERS,))
-            yield Statements(connection)
-
-    @staticmethod
-    def retire(url: str) -> None:
-        with _connected(url) as connection:
-            schema.retire(connection)
-
-    @staticmethod
-    def exists(url: str) -> bool:
-        with _connected(url) as connection:
-            return schema.exists(connection)
-
-    @staticmethod
-    def peek(url: str, work: Callable[[Database], T]) -> T | None:
-        with _connected(url) as connection:
-            return work(Statements(connection)) if schema.exists(connection) else None
 
     def close(self) -> None:
         if self._writer is not None:
@@ -131,6 +81,54 @@ class PostgresBackend:
         self._readers.close()
         if self._writing is not None:
             self._writing.close()
+
+
+class PostgresPlace:
+    """A database on a server; blocking."""
+
+    is_remote = True
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def open(self, *, migrate: bool) -> PostgresBackend:
+        return PostgresBackend(self._url, _prepare(self._url, migrate=migrate), writable=True)
+
+    def open_reader(self) -> PostgresBackend:
+        return PostgresBackend(self._url, _prepare(self._url, migrate=False), writable=False)
+
+    def exists(self) -> bool:
+        with _connected(self._url) as connection:
+            return schema.exists(connection)
+
+    def peek(self, work: Callable[[Database], T]) -> T | None:
+        with _connected(self._url) as connection:
+            return work(Statements(connection)) if schema.exists(connection) else None
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Database]:
+        with _connected(self._url, patient=True) as connection:
+            where = _name_of(connection)
+            if schema.inspect(connection, where):
+                raise _older(where)
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield Statements(connection)
+
+    @contextmanager
+    def filling(self) -> Iterator[Database]:
+        _prepare(self._url, migrate=True, alone=True)
+        with _connected(self._url, patient=True) as connection, connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (WRITERS,))
+            yield Statements(connection)
+
+    @contextmanager
+    def unused(self) -> Iterator[None]:
+        with _held(self._url):
+            yield
+
+    def retire(self) -> None:
+        with _connected(self._url) as connection:
+            schema.retire(connection)
 
 
 def _prepare(url: str, *, migrate: bool, alone: bool = False) -> str:
@@ -149,14 +147,15 @@ def _prepare(url: str, *, migrate: bool, alone: bool = False) -> str:
 
 @contextmanager
 def _held(url: str) -> Iterator[psycopg.Connection[Any]]:
-    """Hold the lock of the one service that may run on a database."""
+    """Hold the lock that all services share, alone; whoever has lost its hold on it writes nothing more."""
     with _connected(url) as lock:
-        taken = lock.execute("SELECT pg_try_advisory_lock(%s)", (SERVICE,)).fetchone()
-        if taken != (True,):
-            hosts = "SELECT host FROM services ORDER BY started_at DESC"
-            running = lock.execute(hosts).fetchone() if schema.exists(lock) else None
-            where = f" on {running[0]}" if running else ""
+        hosts = "SELECT host FROM replicas ORDER BY started_at DESC"
+        if lock.execute("SELECT pg_try_advisory_lock(%s)", (SERVICE,)).fetchone() != (True,):
+            running = [row[0] for row in lock.execute(hosts)] if schema.exists(lock) else []
+            where = f" on {' and '.join(dict.fromkeys(running))}" if running else ""
             raise Occupied(f"Forgehand is already running{where} with {_name_of(lock)}. Stop it first.")
+        if schema.exists(lock):
+            lock.execute("DELETE FROM replicas")
         yield lock
 
 
@@ -166,15 +165,16 @@ def _older(where: str) -> StoreError:
 
 @contextmanager
 def _connected(url: str, *, patient: bool = False) -> Iterator[psycopg.Connection[Any]]:
+    with _translated(), closing(connect(url, patient=patient)) as connection:
+        yield connection
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
     try:
-        connection = connect(url, patient=patient)
-    except psycopg.Error:
-        raise StoreError(UNREACHABLE) from None
-    with closing(connection):
-        try:
-            yield connection
-        except psycopg.Error as error:
-            raise (StoreError(UNREACHABLE) if faults.is_lost(error) else faults.translate(error)) from None
+        yield
+    except psycopg.Error as error:
+        raise (StoreError(UNREACHABLE) if faults.is_lost(error) else faults.translate(error)) from None
 
 
 def _name_of(connection: psycopg.Connection[Any]) -> str:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -25,18 +26,20 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from bot.errors import StoreError, TransientError
 from bot.store.postgres import dialect, faults
+from bot.store.replicas import Replaced
 from bot.store.rows import Cursor, Database
 from bot.store.writer import BUDGET_SECONDS, CLOSED, CommitUnknown
 
 T = TypeVar("T")
 THREADS = 4
+EACH_NEEDS = THREADS + 3
+"""The connections of one service: its readers, its writer, its beats and its wire for notices."""
 
 SCHEMA = "bot"
 WRITERS = 0x666F7267
 """The key of the advisory lock that writers hold; migrations hold it too."""
 SERVICE = WRITERS + 1
-"""The key of the lock that a running service holds on a separate connection."""
-REPLACED = "Another Forgehand has taken over this database. This one writes nothing more; stop it."
+"""The key of the lock that running services share, each on a separate connection."""
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 8
 STANDSTILL_SECONDS = 5
@@ -53,6 +56,7 @@ _KEEPALIVE = {
     "tcp_user_timeout": STATEMENT_SECONDS * 1000,
 }
 _RETRY_SECONDS = 0.2
+_LOCK = "SELECT pg_current_xact_id()::text FROM (SELECT pg_advisory_xact_lock(%s)) AS writer"
 
 
 class _Number(Loader):
@@ -103,10 +107,10 @@ class Watch:
 WATCH = Watch(STATEMENT_SECONDS + 2)
 
 
-def connect(url: str, *, patient: bool = False) -> psycopg.Connection[Any]:
+def connect(url: str, *, patient: bool = False, seconds: int = CONNECT_SECONDS) -> psycopg.Connection[Any]:
     """Blocking; raises psycopg.Error. `patient`: statements and transactions may take as long as they need."""
     options = {**_connecting(read_only=False), **({"options": _PATIENT} if patient else {})}
-    connection = psycopg.connect(url, autocommit=True, **options)
+    connection = psycopg.connect(url, autocommit=True, **{**options, "connect_timeout": seconds})
     _configure(connection)
     return connection
 
@@ -138,9 +142,14 @@ class PostgresWriting:
         self._url = url
         self._connection: psycopg.Connection[Any] | None = None
         self._transaction = ""
-        self.service: str | None = None
-        """The service that writes; nothing is written for one that another has replaced."""
+        self._replica: str | None = None
+        self._on_replaced: Callable[[], None] = lambda: None
         self._watched = contextlib.ExitStack()
+
+    def fence(self, replica: str, on_replaced: Callable[[], None]) -> None:
+        """Write only while this replica has its row."""
+        self._on_replaced = on_replaced
+        self._replica = replica
 
     def begin(self) -> Database:
         try:
@@ -155,18 +164,14 @@ class PostgresWriting:
         if self._connection is None or self._connection.closed:
             self._connection = connect(self._url)
         self._watched.enter_context(WATCH.over(self._connection))
-        self._connection.execute("BEGIN")
-        locked = self._connection.execute(
-            "SELECT pg_current_xact_id()::text FROM (SELECT pg_advisory_xact_lock(%s)) AS writer", (WRITERS,)
-        ).fetchone()
-        assert locked is not None
-        self._transaction = locked[0]
-        if self.service is not None:  # a statement of its own: it sees what was committed before the lock was ours
-            replaced = (
-                self._connection.execute("SELECT 1 FROM services WHERE id = %s", (self.service,)).fetchone() is None
-            )
-            if replaced:
-                raise StoreError(REPLACED)
+        with self._connection.pipeline():  # one round trip, but statements of their own: the last one sees what was
+            self._connection.execute("BEGIN")  # committed before the lock was ours
+            locked = self._connection.execute(_LOCK, (WRITERS,))
+            lives = self._connection.execute("SELECT 1 FROM replicas WHERE id = %s", (self._replica,))
+        (self._transaction,) = locked.fetchone() or ("",)
+        if self._replica is not None and lives.fetchone() is None:
+            self._on_replaced()
+            raise Replaced
         return Statements(self._connection)
 
     def commit(self) -> None:
@@ -243,10 +248,11 @@ class PooledReaders:
         )
         self._closed = False
 
-    async def read(self, work: Callable[[Database], T]) -> T:
+    async def read(self, work: Callable[[Database], T], *, single: bool) -> T:
         if self._closed:
             raise TransientError(CLOSED)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, work)
+        reading = partial(self._read, self._read_once if single else self._read_whole, work)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, reading)
 
     def close(self) -> None:
         """Blocks until the reads under way have ended."""
@@ -254,21 +260,27 @@ class PooledReaders:
         self._threads.shutdown(wait=True)
         self._connections.close()
 
-    def _read(self, work: Callable[[Database], T]) -> T:
+    @staticmethod
+    def _read(read: Callable[[Callable[[Database], T]], T], work: Callable[[Database], T]) -> T:
         try:
             for _ in range(THREADS):
                 try:
-                    return self._read_once(work)
+                    return read(work)
                 except psycopg.Error as error:  # each connection of the pool may be one that was cut since
                     if isinstance(error, PoolTimeout) or not faults.is_lost(error):
                         raise
-            return self._read_once(work)
+            return read(work)
         except psycopg.errors.ReadOnlySqlTransaction:
             raise StoreError("The database was opened for reading only.") from None
         except psycopg.Error as error:
             raise faults.translate(error) from None
 
     def _read_once(self, work: Callable[[Database], T]) -> T:
+        with self._connections.connection() as connection, WATCH.over(connection):
+            return work(Statements(connection))
+
+    def _read_whole(self, work: Callable[[Database], T]) -> T:
+        """All statements see one state."""
         with self._connections.connection() as connection, WATCH.over(connection):
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:

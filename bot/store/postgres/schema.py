@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
 import psycopg
@@ -11,7 +12,8 @@ from bot.errors import StoreError
 from bot.store import migrations
 from bot.store.data_directory import Occupied
 from bot.store.postgres import dialect
-from bot.store.postgres.connections import SCHEMA, SERVICE, WRITERS
+from bot.store.postgres.connections import EACH_NEEDS, SCHEMA, SERVICE, WRITERS
+from bot.store.replicas import DatabaseServer
 
 OLDEST = 14
 MOVED = "moved"
@@ -26,31 +28,25 @@ def inspect(connection: psycopg.Connection[Any], where: str) -> bool:
     """Raise StoreError for a server or a schema that we must not touch; else tell whether migrations wait."""
     if connection.info.server_version < OLDEST * 10_000:
         raise StoreError(f"{where} is PostgreSQL {connection.info.server_version // 10_000}. Use {OLDEST} or newer.")
-    known, applied = {one.name for one in migrations.known()}, _applied(connection, where)
-    if newer := sorted(applied - known):
-        raise StoreError(
-            f"{where} was written by a newer Forgehand (schema {newer[-1]}; this one knows {max(known)}). Install that "
-            "version again, or restore a backup from before the upgrade."
-        )
-    return known != applied
+    return migrations.waiting(_applied(connection, where), where)
 
 
 def migrate(connection: psycopg.Connection[Any], where: str, *, alone: bool) -> None:
     """Apply what waits, all in one transaction: interrupted anywhere, nothing of it is there. Occupied if a service
-    runs, since its statements are for the schema as it is."""
+    runs whose statements the new schema would break."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (WRITERS,))
-        if not alone and is_claimed(connection):
-            raise Occupied(f"{where} has an older schema, and Forgehand is running with it. Stop it first.")
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         connection.execute(_APPLIED)
         applied = {row[0] for row in connection.execute("SELECT name FROM migrations")}
-        for one in migrations.known():
-            if one.name not in applied:
-                for statement in _STATEMENT.findall(dialect.migration(one.sql)):
-                    if statement.strip():
-                        connection.execute(statement.encode())
-                connection.execute("INSERT INTO migrations (name) VALUES (%s)", (one.name,))
+        waiting = [one for one in migrations.known() if one.name not in applied]
+        if any(not one.only_adds for one in waiting) and not alone and is_claimed(connection):
+            raise Occupied(f"{where} has an older schema, and Forgehand is running with it. Stop it first.")
+        for one in waiting:
+            for statement in _STATEMENT.findall(dialect.migration(one.sql)):
+                if statement.strip():
+                    connection.execute(statement.encode())
+            connection.execute("INSERT INTO migrations (name) VALUES (%s)", (one.name,))
 
 
 def is_claimed(connection: psycopg.Connection[Any]) -> bool:
@@ -61,6 +57,21 @@ def is_claimed(connection: psycopg.Connection[Any]) -> bool:
       AND (classid, objid, objsubid) = (0, %s, 1)
     """
     return connection.execute(held, (SERVICE,)).fetchone() is not None
+
+
+def server(connection: psycopg.Connection[Any]) -> DatabaseServer:
+    asked = """
+    SELECT current_setting('server_version'), extract(epoch FROM clock_timestamp())::float8,
+           current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+             - coalesce(current_setting('reserved_connections', true), '0')::int,
+           (SELECT sum(numbackends)::int FROM pg_stat_database)
+    """
+    connection.execute("SELECT 1")  # the first question on a connection takes longer
+    began = time.monotonic()
+    row = connection.execute(asked).fetchone()
+    assert row is not None
+    version, now, most, used = row
+    return DatabaseServer(version.partition(" ")[0], now, time.monotonic() - began, most, used, EACH_NEEDS)
 
 
 def exists(connection: psycopg.Connection[Any]) -> bool:

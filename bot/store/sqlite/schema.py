@@ -190,24 +190,19 @@ def tables() -> dict[str, tuple[str, ...]]:
 
     with contextlib.closing(Database(sqlite3.connect(":memory:", isolation_level=None))) as db:
         migrate(db)
-        return {one.name: tuple(one.pks) for one in db.tables if not one.name.startswith(("_", "sqlite_", "services"))}
+        return {one.name: tuple(one.pks) for one in db.tables if not one.name.startswith(("_", "sqlite_", "replicas"))}
 
 
 def _inspect(db: Connection, path: Path, folder: Path, *, whole: bool) -> bool:
-    known = {one.name for one in migrations.known(folder)}
     applied = {one.name for one in _migrations(folder).applied(db)}
     if whole and path.stat().st_size <= _CHECK_AT_MOST_BYTES:
         (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise corrupt(path)
-    if newer := sorted(applied - known):
-        raise StoreError(
-            f"{path} was written by a newer Forgehand (schema {newer[-1]}; this one knows {max(known)}). Install that "
-            "version again, or restore a backup from before the upgrade."
-        )
+    waiting = migrations.waiting(applied, path, folder)
     if not applied and db.table_names():
         raise StoreError(f"{path} is a database of another program. Set FORGEHAND_DATA_DIR to a folder of its own.")
-    return known != applied
+    return waiting
 
 
 def _migrations(folder: Path) -> Migrations:

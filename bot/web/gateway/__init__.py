@@ -98,6 +98,10 @@ class Gateway:
         self._upstream = Upstream(upstream, self._tuning.read_seconds)
         self._money = Money(store, clock, ceilings, self._tuning.patience_seconds)
 
+    def closing(self) -> None:
+        """From now on no request waits for an absent store: its server would wait for it."""
+        self._money.closing()
+
     async def close(self) -> None:
         """Settle what has ended and close the connections; call it after the last request."""
         await self._money.close()

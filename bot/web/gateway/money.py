@@ -117,6 +117,10 @@ class Money:
         """Settle even if the calling task is cancelled."""
         await asyncio.shield(self._start(self._settle(claim_id, end)))
 
+    def closing(self) -> None:
+        """Wait for an absent store no longer."""
+        self._closing.set()
+
     async def close(self) -> None:
         """End what waits; the next start settles the whole reserve of what cannot be settled now."""
         self._closing.set()

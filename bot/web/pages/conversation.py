@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.live.state import LiveState
+from bot.live.state import LiveState, place_of
 from bot.store.conversation import StoredEvent
 from sandbox.agents import events
 from sandbox.agents.base import Decoder, same_around
@@ -81,7 +81,7 @@ class Conversation:
         return sorted(changed, key=lambda entry: entry.changed)
 
     def _take(self, event: events.AgentEvent, row: StoredEvent, part: int) -> None:
-        made = ConversationEntry(f"e{row.seq}-{part}", row.turn, row.at, row.seq, "note")
+        made = ConversationEntry(place_of(row.seq, part), row.turn, row.at, row.seq, "note")
         match event:
             case events.AgentSaid():
                 made.kind, made.text, made.inner = "said", event.text[:MOST_SAID], event.parent is not None

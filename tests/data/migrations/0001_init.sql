@@ -18,13 +18,13 @@ INSERT INTO installation_settings (installation_id, name, value, set_by, set_at,
 INSERT INTO turns (session_id, n, state, step, outcome, kind, prompt, requester, requester_id, number, source, model,
 budget_usd, timeout_seconds, resumed, stop_requested, stream_offset, stream_skipped, attempts, created_at, finished_at,
 step_times, asked_at, thread_sha256, tip_sha, untrusted, resumptions, checkpoint_at, stop_at, push_began, in_repo,
-rescue_gone, new_branch, branch, pull_number, asked_as, options, payload) VALUES
-    ('abcd1234', 1, 'done', 'settle', 'pull_request', 'run', 'fix it', 'alice', 11, 5, 'comment:1:1', 'claude-sonnet-5-5', 5.0, 3600.0, 0, 'alice', 0, 0, 0, 1790000001.0, 1790000100.0, '{}', NULL, NULL, NULL, 0, 1, 1790000180.0, 1790001400.0, 1790001401.0, 7, 0, 0, NULL, NULL, 'run', '{"model": null, "base": "release", "turns": 20, "new_branch": true}', '{}'),
-    ('abcd1234', 2, 'running', 'work', NULL, 'run', 'now this', 'bob', 12, 5, 'comment:1:2', 'claude-sonnet-5-5', 5.0, 3600.0, 0, 'alice', 0, 0, 0, 1790000200.0, NULL, '{}', NULL, NULL, NULL, 1, 0, NULL, 1790001400.0, 1790001401.0, 7, 0, 0, NULL, NULL, 'run', NULL, '{}'),
-    ('abcd1234', 3, 'queued', 'prepare', NULL, 'run', 'and this', 'bob', 12, 5, 'comment:1:3', 'claude-sonnet-5-5', 5.0, 3600.0, 0, 'alice', 0, 0, 0, 1790000300.0, NULL, '{}', 1790000299.0, 'ab', 'cd', 1, 0, NULL, 1790001400.0, 1790001401.0, 7, 0, 0, NULL, NULL, 'run', NULL, '{}'),
-    ('abcd1234', 12, 'queued', 'prepare', NULL, 'run', 'and this', 'bob', 12, 5, 'comment:1:12', 'claude-sonnet-5-5', 5.0, 3600.0, 0, 'alice', 0, 0, 0, 1790001200.0, NULL, '{}', NULL, NULL, NULL, 1, 0, NULL, 1790001400.0, 1790001401.0, 7, 0, 0, NULL, NULL, 'run', NULL, '{}'),
-    ('abcd1234', 18, 'queued', 'prepare', NULL, 'resolve', '', 'bob', 12, 5, 'comment:1:18', 'claude-sonnet-5-5', 5.0, 3600.0, 0, NULL, 0, 0, 0, 1790001800.0, NULL, '{}', NULL, NULL, NULL, 1, 0, NULL, NULL, NULL, NULL, 0, 1, 'forgehand/5-abcd1234-18', 9, 'resolve', NULL, '{}'),
-    ('abcd1234', 21, 'queued', 'prepare', NULL, 'run', 'and the fork', 'bob', 12, 5, 'comment:1:21', 'claude-sonnet-5-5', 5.0, 3600.0, 0, NULL, 0, 0, 0, 1790002100.0, NULL, '{}', NULL, NULL, NULL, 1, 0, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, 'run', NULL, '{}');
+rescue_gone, new_branch, branch, pull_number, asked_as, options, replica, payload) VALUES
+    ('abcd1234', 1, 'done', 'settle', 'pull_request', 'run', 'fix it', 'alice', 11, 5, 'comment:1:1', 'claude-sonnet-5-5', 5.0, 3600.0, 0, 'alice', 0, 0, 0, 1790000001.0, 1790000100.0, '{}', NULL, NULL, NULL, 0, 1, 1790000180.0, 1790001400.0, 1790001401.0, 7, 0, 0, NULL, NULL, 'run', '{"model": null, "base": "release", "turns": 20, "new_branch": true}', NULL, '{}'),
+    ('abcd1234', 2, 'running', 'work', NULL, 'run', 'now this', 'bob', 12, 5, 'comment:1:2', 'claude-sonnet-5-5', 5.0, 3600.0, 0, 'alice', 0, 0, 0, 1790000200.0, NULL, '{}', NULL, NULL, NULL, 1, 0, NULL, 1790001400.0, 1790001401.0, 7, 0, 0, NULL, NULL, 'run', NULL, 'a1', '{}'),
+    ('abcd1234', 3, 'queued', 'prepare', NULL, 'run', 'and this', 'bob', 12, 5, 'comment:1:3', 'claude-sonnet-5-5', 5.0, 3600.0, 0, 'alice', 0, 0, 0, 1790000300.0, NULL, '{}', 1790000299.0, 'ab', 'cd', 1, 0, NULL, 1790001400.0, 1790001401.0, 7, 0, 0, NULL, NULL, 'run', NULL, NULL, '{}'),
+    ('abcd1234', 12, 'queued', 'prepare', NULL, 'run', 'and this', 'bob', 12, 5, 'comment:1:12', 'claude-sonnet-5-5', 5.0, 3600.0, 0, 'alice', 0, 0, 0, 1790001200.0, NULL, '{}', NULL, NULL, NULL, 1, 0, NULL, 1790001400.0, 1790001401.0, 7, 0, 0, NULL, NULL, 'run', NULL, NULL, '{}'),
+    ('abcd1234', 18, 'queued', 'prepare', NULL, 'resolve', '', 'bob', 12, 5, 'comment:1:18', 'claude-sonnet-5-5', 5.0, 3600.0, 0, NULL, 0, 0, 0, 1790001800.0, NULL, '{}', NULL, NULL, NULL, 1, 0, NULL, NULL, NULL, NULL, 0, 1, 'forgehand/5-abcd1234-18', 9, 'resolve', NULL, NULL, '{}'),
+    ('abcd1234', 21, 'queued', 'prepare', NULL, 'run', 'and the fork', 'bob', 12, 5, 'comment:1:21', 'claude-sonnet-5-5', 5.0, 3600.0, 0, NULL, 0, 0, 0, 1790002100.0, NULL, '{}', NULL, NULL, NULL, 1, 0, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, 'run', NULL, NULL, '{}');
 INSERT INTO events (session_id, seq, turn, kind, line, at) VALUES
     ('abcd1234', 1, 1, 'stream', '{}', 1790000002.0);
 INSERT INTO messages (source, session_id, turn, place, state, author, text, request, at) VALUES
@@ -102,8 +102,8 @@ INSERT INTO switches (name, set_by, set_at) VALUES
     ('paused', 'operator', 1790000700.0);
 INSERT INTO audit (id, at, actor, action, subject) VALUES
     ('u-1', 1790000000.0, 'operator', 'stop', 'abcd1234');
-INSERT INTO services (id, host, started_at) VALUES
-    ('s-1', 'host', 1790000000.0);
+INSERT INTO replicas (id, home, host, version, started_at, beat, beat_at, leads) VALUES
+    ('a1', 'home', 'host', '0.1.0', 1790000000.0, 3, 1790000006.0, 1);
 INSERT INTO files (name, version, size, sha256, at) VALUES
     ('transcripts/a.jsonl', '001790000000-aa', 3,
     'ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356', 1790000000.0);
