@@ -101,7 +101,7 @@ async def advance(store: Store, key: TurnKey, step: Step, result: StepResult = N
             set_session(db, key.session, result.session)
         if result.note:
             line = msgspec.json.encode({"type": "forgehand", "note": result.note}).decode()
-            conversation.note_event(db, key, "note", line, at)
+            conversation.note_event(db, key, conversation.NOTE_KIND, line, at)
         return True
 
     return await store.write(work)

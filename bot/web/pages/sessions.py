@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
@@ -14,6 +15,7 @@ from bot.errors import Hidden, StoreError
 from bot.handlers import buttons
 from bot.handlers.desk import Desk
 from bot.kinds.shape import OnFork
+from bot.loops import beside
 from bot.models import Person, SessionId
 from bot.sessions import declared_checks
 from bot.sessions.publish import rescue
@@ -21,11 +23,14 @@ from bot.store import conversation, sessions
 from bot.store.sessions import Session
 from bot.web.pages import downloads
 from bot.web.pages.access import Place
+from bot.web.pages.conversation import ConversationEntry
 from bot.web.pages.frame import COMMON
 from bot.web.pages.gate import GONE, Act, Fields, Gate, Stay, number
+from bot.web.pages.query import TranscriptQuery, next_failed
+from bot.web.pages.reader import reader_of, times_of
 from bot.web.pages.stream import EventStream, StreamLimit, event
 from bot.web.pages.visitors import Visitor
-from bot.web.pages.watch import Watched, Watching
+from bot.web.pages.watch import MANY_ENTRIES, Watched, Watching
 
 MOST_STREAMS = 3000
 MOST_STREAMS_EACH = 40
@@ -45,6 +50,7 @@ class SessionPages:
         return [
             Route(at, self._gate.page(self._show)),
             Route(f"{at}/events", self._gate.plain(self._stream)),
+            Route(f"{at}/times", self._gate.plain(self._times)),
             Route(f"{at}/log", self._gate.plain(self._log)),
             Route(f"{at}/checks", self._gate.plain(self._checks)),
             Route(f"{at}/patch/{{n}}", self._gate.plain(self._patch)),
@@ -67,6 +73,12 @@ class SessionPages:
         session = await self._session(request, visitor)
         watched = self._watching.of(session.id)
         await watched.refresh()
+        if (failed_after := request.query_params.get("error")) is not None:
+            return self._to(session, next_failed(watched.transcript.entries, failed_after))
+        if (place := request.query_params.get("place")) is not None:
+            return self._to(session, watched.entry_at(place))
+        query = TranscriptQuery.of(request.query_params)
+        reader = await reader_of(watched, query)
         thread, settings = session.thread, self._desk.settings
         permission = await self._gate.access.permission(visitor, _place(session))
         kind = "pull" if thread.is_pull else "issues"
@@ -78,12 +90,26 @@ class SessionPages:
             thread_url=f"{settings.github.url}/{thread.repo.full_name}/{kind}/{thread.number}",
             thread_kind="Pull request" if thread.is_pull else "Issue",
             view=watched.overview,
-            overview_html=watched.drawn,
-            chapters=watched.chapters(),
-            dropped=watched.conversation.dropped,
-            seq=watched.seq,
+            drawn=watched.drawn,
+            reader=reader,
+            query=query,
             may_write=permission.may_write,
         )
+
+    def _to(self, session: Session, entry: ConversationEntry | None) -> Response:
+        """Lead on to the part of the page around an entry."""
+        there = f"?at={entry.id}#{entry.id}" if entry is not None else ""
+        return RedirectResponse(f"/sessions/{session.id}{there}", 303, COMMON)
+
+    async def _times(self, request: Request, visitor: Visitor) -> Response:
+        """Tell when each entry came and ended, for a replay."""
+        session = await self._session(request, visitor)
+        watched = self._watching.of(session.id)
+        await watched.refresh()
+        entries = watched.transcript.entries
+        tell = partial(times_of, entries, watched.overview.look)
+        told = await beside(tell, size=len(entries), most=MANY_ENTRIES)
+        return Response(told, media_type="application/json", headers=COMMON)
 
     def _pressing(self, press: Callable[[Session, Person, Desk], Awaitable[object]]) -> Act:
         async def act(request: Request, visitor: Visitor, fields: Fields) -> Response:
