@@ -3,6 +3,7 @@ import { mark } from "./session-timeline.js";
 import * as transcript from "./session-transcript.js";
 
 const MOST_SHOWN = 200;
+const MOST_AT_ONCE = 8; // in one frame, at the greatest speed
 const PAUSE = 2; // seconds between two turns, however long it was
 let replay = null;
 
@@ -35,6 +36,8 @@ class Replay {
     this.playing = true;
     this.last = null;
     this.fetching = null;
+    this.seeks = 0; // the last seek counts, and the clock stands while it fetches
+    this.held = false;
   }
 
   get done() {
@@ -60,7 +63,7 @@ class Replay {
 
   tick(now) {
     if (replay !== this) return;
-    if (this.playing && this.last !== null) this.advance((now - this.last) / 1000);
+    if (this.playing && !this.held && this.last !== null) this.advance((now - this.last) / 1000);
     this.last = now;
     requestAnimationFrame((then) => this.tick(then));
   }
@@ -69,12 +72,11 @@ class Replay {
     this.ready(this.shown);
     this.ready(Math.min(this.shown + 40, this.plan.length - 1));
     const next = this.plan[this.shown];
-    if (this.speed === 0) this.clock = Math.max(this.clock, next ? next.begins : Infinity);
+    if (this.speed === 0) this.clock = Math.max(this.clock, (this.plan[this.shown + MOST_AT_ONCE - 1] ?? { begins: Infinity }).begins);
     else if (!next || this.html.has(next.id)) this.clock += seconds * this.speed;
     while (this.shown < this.plan.length && this.plan[this.shown].begins <= this.clock) {
-      if (!this.put(this.plan[this.shown])) { this.clock = Math.min(this.clock, this.plan[this.shown].begins); break; }
+      if (!this.put(this.plan[this.shown])) { this.clock = this.plan[this.shown].begins; break; }
       this.shown += 1;
-      if (this.speed === 0) break;
     }
     this.settle();
     this.tell();
@@ -107,9 +109,11 @@ class Replay {
   tell() {
     const one = this.plan[Math.max(0, this.shown - 1)];
     if (!one) return;
-    const at = one.at + Math.min(Math.max(0, this.clock - one.begins), 86400);
+    const gone = Math.max(0, this.clock - one.begins);
+    const next = this.plan[this.shown];
+    const at = one.at + Math.min(gone, (next ? next.begins : one.ends) - one.begins);
     const dollars = this.spent.reduce((sum, [when, usd]) => sum + (when <= at ? usd : 0), 0);
-    const clock = new Date((Number.isFinite(at) ? at : one.at) * 1000).toISOString().slice(11, 19);
+    const clock = new Date(at * 1000).toISOString().slice(11, 19);
     const text = `${clock} · ${this.shown.toLocaleString("en")} of ${this.plan.length.toLocaleString("en")} · $${dollars.toFixed(2)}`;
     const output = document.getElementById("moment");
     if (output.textContent !== text) output.textContent = text;
@@ -125,17 +129,19 @@ class Replay {
     if (place === undefined) return;
     this.html.clear();
     this.open = [];
-    const playing = this.playing;
-    this.playing = false;
-    document.getElementById("talk").replaceChildren();
+    this.seeks += 1;
+    const mine = this.seeks;
+    this.held = true;
     await this.fetchFrom(`?at=${id}`);
+    if (mine !== this.seeks || replay !== this) return;
+    document.getElementById("talk").replaceChildren();
     this.shown = place;
     while (this.shown > 0 && this.html.has(this.plan[this.shown - 1].id)) this.shown -= 1;
     this.clock = this.plan[place].begins;
     while (this.shown <= place && this.put(this.plan[this.shown])) this.shown += 1;
     this.settle();
     this.tell();
-    this.playing = playing;
+    this.held = false;
   }
 
   pause() {

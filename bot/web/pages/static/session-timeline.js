@@ -34,11 +34,13 @@ export function start() {
     }, WAIT);
   };
   form.querySelector("button").hidden = true;
+  slider.setAttribute("aria-valuetext", clockOf(slider.value));
   form.addEventListener("submit", (event) => event.preventDefault());
   slider.addEventListener("input", () => go(Number(slider.value)));
   document.getElementById("timeline").addEventListener("click", (event) => {
     const svg = event.target.closest("svg");
     if (!svg) return;
+    slider.focus({ preventScroll: true });
     const box = svg.getBoundingClientRect();
     go(Math.max(0, Math.min(119, Math.floor(((event.clientX - box.left) / box.width) * 120))));
   });

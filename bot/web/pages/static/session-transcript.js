@@ -163,7 +163,7 @@ export async function load(url, { quiet = false, remember = true, last = false }
   if (!found) { window.location.assign(url); return; }
   const at = found.url.searchParams.get("at");
   reader().replaceWith(document.adoptNode(found.page.getElementById("reader")));
-  document.getElementById("finder").querySelector("div.do").replaceWith(found.page.getElementById("finder").querySelector("div.do"));
+  adopt(found.page.getElementById("finder"));
   if (remember) history.pushState(null, "", `${found.url.pathname}${found.url.search}${at ? `#${at}` : ""}`);
   begin();
   whenLoaded(reader().dataset.seq);
@@ -171,6 +171,17 @@ export async function load(url, { quiet = false, remember = true, last = false }
   const target = (at && document.getElementById(at)) || shown[last ? shown.length - 1 : 0];
   if (target && !quiet) focusOn(target);
   else if (target && at) focusOn(target, { quiet: true });
+  document.getElementById("news").textContent = document.getElementById("count").textContent;
+}
+
+// Brings the form in line with the address, except a field in which somebody writes.
+function adopt(fresh) {
+  const form = document.getElementById("finder");
+  form.querySelector("div.do").replaceWith(fresh.querySelector("div.do"));
+  for (const name of ["find", "tool"]) {
+    const field = document.getElementById(name);
+    if (field !== document.activeElement) field.value = fresh.querySelector(`#${name}`).value;
+  }
 }
 
 function begin() {
@@ -223,7 +234,7 @@ function onClick(event) {
   if (!link.matches(LEADS)) return;
   event.preventDefault();
   if (link.id === "next-error") nextError();
-  else if (link.id === "clear") { for (const one of ["find", "tool"]) document.getElementById(one).value = ""; load(link.href, { quiet: true }); }
+  else if (link.id === "clear") load(link.href, { quiet: true });
   else load(link.href, { last: link.id === "older" || link.id === "newest" });
 }
 
@@ -252,11 +263,9 @@ export function start(loaded) {
     const asked = new URLSearchParams([...new FormData(event.target)].filter(([, value]) => value));
     load(`?${asked}`, { quiet: true });
   });
-  for (const name of ["tool", "only"]) {
-    document.getElementById("finder").addEventListener("change", (event) => {
-      if (event.target.name === name) event.target.form.requestSubmit();
-    });
-  }
+  document.getElementById("finder").addEventListener("change", (event) => {
+    if (event.target.name !== "find") event.target.form.requestSubmit();
+  });
   window.addEventListener("popstate", () => load(window.location.href, { remember: false }));
   const asked = window.location.hash.slice(1);
   if (/^e\d+-\d+$/.test(asked)) show(asked, { quiet: true, remember: false });
