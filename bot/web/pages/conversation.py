@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
 from bisect import bisect_right
@@ -199,8 +200,9 @@ class Conversation:
 
 
 def _note(line: str) -> str:
-    found = json.loads(line)
-    return str(found["note"]) if isinstance(found, dict) and "note" in found else ""
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(line)["note"])
+    return ""
 
 
 def changes(tool_input: dict[str, Any]) -> list[tuple[str, str]]:

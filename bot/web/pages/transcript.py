@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from functools import partial
 
 from markupsafe import Markup
@@ -19,6 +20,7 @@ from sandbox.agents.base import Decoder
 
 READ_AT_ONCE = 200
 SEARCHED_AT_ONCE = 40
+MOST_TOOLS = 40
 MOST_HTML = 4 << 20
 """In characters: the drawn entries that are kept, those seen last."""
 
@@ -33,6 +35,8 @@ class Transcript:
         self._html: dict[str, tuple[int, Markup]] = {}
         """By entry: the line that changed it last when it was drawn. The latest use is at the end."""
         self._size = 0
+        self._searching = asyncio.Lock()
+        """One search at a time, because it may read the whole session again."""
 
     @property
     def entries(self) -> list[ConversationEntry]:
@@ -55,20 +59,20 @@ class Transcript:
         words = query.find.casefold()
         if not words:
             return found
-        having: list[ConversationEntry] = []
-        parts = [found[at : at + SEARCHED_AT_ONCE] for at in range(0, len(found), SEARCHED_AT_ONCE)]
+        async with self._searching:
+            return [entry async for entry in self._having(words, found)]
+
+    async def _having(self, words: str, entries: Sequence[ConversationEntry]) -> AsyncIterator[ConversationEntry]:
+        parts = [entries[at : at + SEARCHED_AT_ONCE] for at in range(0, len(entries), SEARCHED_AT_ONCE)]
         async for part in in_portions(parts):
             contents = await self._contents(part)
-            having += [
-                entry
-                for entry in part
-                if words in f"{entry.tool} {entry.title}\n{entry.about}".casefold() or contents[entry.id].has(words)
-            ]
-        return having
+            for entry in part:
+                if words in f"{entry.tool} {entry.title}\n{entry.about}".casefold() or contents[entry.id].has(words):
+                    yield entry
 
     def tools(self) -> list[tuple[str, int]]:
         """List the tools that the agent used, each with the number of its calls, the most used first."""
-        return Counter(entry.tool for entry in self.talk.entries.values() if entry.tool).most_common()
+        return Counter(entry.tool for entry in self.talk.entries.values() if entry.tool).most_common(MOST_TOOLS)
 
     async def draw(self, entries: Sequence[ConversationEntry]) -> dict[str, Markup]:
         """Render entries, by their ids; one that changes meanwhile is drawn again at the next look."""

@@ -3,6 +3,7 @@ const MOST_SHOWN = 400; // older ones leave the page, and "Earlier entries" lead
 const LEADS = "#older, #newer, #newest, #next-error, #clear";
 let whenLoaded = () => {};
 let loading = null;
+let shown = window.location.search; // the part of the transcript that is on the page
 
 export function reader() {
   return document.getElementById("reader");
@@ -53,8 +54,8 @@ export function chapter(turn) {
 // A new turn belongs on the page only if the page shows the end of the transcript.
 export function turn(told) {
   const known = document.getElementById(`turn-${told.turn}`);
-  const shown = [...document.querySelectorAll("section.turn")].map((one) => Number(one.id.slice(5)));
-  if (!known && !(isNewest() && told.turn > Math.max(0, ...shown))) return;
+  const turns = [...document.querySelectorAll("section.turn")].map((one) => Number(one.id.slice(5)));
+  if (!known && !(isNewest() && told.turn > Math.max(0, ...turns))) return;
   const section = chapter(told.turn);
   write(section.querySelector(".head"), told.head);
   if (isNewest()) write(section.querySelector(".end"), told.end);
@@ -107,11 +108,11 @@ export function take(told) {
 }
 
 function count(more) {
-  const shown = document.getElementById("count");
-  const total = Number(shown.dataset.total) + more;
-  shown.dataset.total = total;
-  const from = Number(shown.dataset.from) || 1;
-  shown.textContent = `Entries ${from.toLocaleString("en")} to ${total.toLocaleString("en")} of ${total.toLocaleString("en")}`;
+  const place = document.getElementById("count");
+  const total = Number(place.dataset.total) + more;
+  place.dataset.total = total;
+  const from = Number(place.dataset.from) || 1;
+  place.textContent = `Entries ${from.toLocaleString("en")} to ${total.toLocaleString("en")} of ${total.toLocaleString("en")}`;
 }
 
 function trim() {
@@ -122,8 +123,8 @@ function trim() {
   for (const one of gone) one.remove();
   const first = entries()[0];
   reader().dataset.first = first.id;
-  const shown = document.getElementById("count");
-  shown.dataset.from = Number(shown.dataset.from) + gone.length;
+  const place = document.getElementById("count");
+  place.dataset.from = Number(place.dataset.from) + gone.length;
   document.getElementById("older").href = `?before=${first.id}`;
   document.getElementById("older").parentElement.hidden = false;
 }
@@ -165,10 +166,10 @@ export async function load(url, { quiet = false, remember = true, last = false }
   reader().replaceWith(document.adoptNode(found.page.getElementById("reader")));
   adopt(found.page.getElementById("finder"));
   if (remember) history.pushState(null, "", `${found.url.pathname}${found.url.search}${at ? `#${at}` : ""}`);
+  shown = window.location.search;
   begin();
   whenLoaded(reader().dataset.seq);
-  const shown = entries();
-  const target = (at && document.getElementById(at)) || shown[last ? shown.length - 1 : 0];
+  const target = (at && document.getElementById(at)) || entries().at(last ? -1 : 0);
   if (target && !quiet) focusOn(target);
   else if (target && at) focusOn(target, { quiet: true });
   document.getElementById("news").textContent = document.getElementById("count").textContent;
@@ -228,6 +229,7 @@ function onClick(event) {
   if (link.matches("li.entry p.do a")) {
     event.preventDefault();
     history.replaceState(null, "", link.getAttribute("href"));
+    shown = window.location.search;
     focusOn(link.closest("li"), { quiet: true });
     return;
   }
@@ -254,6 +256,12 @@ function isFirst() {
   return document.getElementById("older").parentElement.hidden;
 }
 
+// Shows the entry that the address names behind its #, which may be on another part.
+function showNamed() {
+  const name = window.location.hash.slice(1);
+  if (/^e\d+-\d+$/.test(name)) show(name, { quiet: true, remember: false });
+}
+
 export function start(loaded) {
   whenLoaded = loaded;
   begin();
@@ -266,7 +274,9 @@ export function start(loaded) {
   document.getElementById("finder").addEventListener("change", (event) => {
     if (event.target.name !== "find") event.target.form.requestSubmit();
   });
-  window.addEventListener("popstate", () => load(window.location.href, { remember: false }));
-  const asked = window.location.hash.slice(1);
-  if (/^e\d+-\d+$/.test(asked)) show(asked, { quiet: true, remember: false });
+  window.addEventListener("popstate", () => {
+    if (window.location.search === shown) showNamed();
+    else load(window.location.href, { remember: false });
+  });
+  showNamed();
 }

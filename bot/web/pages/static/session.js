@@ -87,7 +87,7 @@ async function setFollow(on) {
   follow.checked = on;
   remember("forgehand.follow", on ? "on" : "off");
   if (!on) return;
-  if (!transcript.isNewest()) await transcript.load(`/sessions/${transcript.reader().dataset.session}`);
+  if (!transcript.isNewest()) await transcript.load(`/sessions/${transcript.reader().dataset.session}`, { quiet: true });
   toEnd();
 }
 
