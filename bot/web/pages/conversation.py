@@ -33,7 +33,7 @@ _KINDS = {"+": "add", "-": "del", "@": "hunk", " ": "same"}
 
 @dataclass
 class EntryContent:
-    """What an entry shows when it is open; mutable, because a result comes later than its call."""
+    """The body of an entry; mutable, because a result comes later than its call."""
 
     text: str = ""
     result: str = ""

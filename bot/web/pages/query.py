@@ -1,4 +1,4 @@
-"""What part of a transcript somebody wants to see, as the page's address says it. Pure."""
+"""Reads from the page's address which part of a transcript to show, and cuts that part out. Pure."""
 
 from __future__ import annotations
 

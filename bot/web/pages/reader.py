@@ -84,6 +84,6 @@ def _chapters(watched: Watched, page: TranscriptPage, html: dict[str, Markup], q
 
 
 def times_of(entries: Sequence[ConversationEntry], look: SessionView | None) -> str:
-    """For each entry: its id, when it came, when it ended, its turn; for each request to the model: when, dollars."""
+    """List each entry with its times and turn, and each request to the model with its time and dollars."""
     told = [[one.id, round(one.at, 3), round(one.ended_at or one.at, 3), one.turn] for one in entries]
     return json.dumps({"entries": told, "spent": look.spent if look is not None else []})

@@ -79,7 +79,7 @@ class Timeline:
 
 
 class _Columns:
-    """What happened in each stretch."""
+    """Counts what happened in each stretch."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
