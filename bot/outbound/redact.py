@@ -193,6 +193,16 @@ class Redactor:
     def redact(self, text: str) -> str:
         return _without(text, self.spans(text))
 
+    def redact_lines(self, lines: Sequence[str]) -> list[str]:
+        """Redact lines that stand below each other, also a secret that spans several; each stays one line."""
+        spans, found, at = self.spans("\n".join(lines)), list[str](), 0
+        for line in lines:
+            end = at + len(line)
+            inside = [(max(first, at) - at, min(last, end) - at) for first, last in spans if first < end and last > at]
+            found.append(_without(line, inside))
+            at = end + 1
+        return found
+
     def stream(self) -> Stream:
         return Stream(self)
 

@@ -93,9 +93,9 @@ async def _fitting(work: TurnWork, pull: Pull) -> tuple[list[Suggested], int]:
     turn = work.turn
     assert turn.base_sha is not None
     patch = await work.quarantine.patch(turn.base_sha, work.commit, READ_BYTES)
-    if len(patch) >= READ_BYTES:  # cut
+    if patch.cut:
         return [], 1
-    text = patch.decode("utf-8", "replace")
+    text = patch.content.decode("utf-8", "replace")
     if "\ufffd" in text:
         return [], 1
     shown = await earlier.shown(work.services, turn, pull)

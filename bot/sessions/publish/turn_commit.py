@@ -222,9 +222,9 @@ async def hold_workflows(work: TurnWork, judged: Judged) -> Move:
     paths = judged.allowable
     # A merge shows all that the branch gets: compared with both sides, it would show marks of conflicts.
     before = judged.before if work.turn.part(Merge).sha is None else work.turn.tip_sha or judged.before
-    whole = await work.quarantine.patch(before, f"{work.commit}^{{tree}}", MOST_SHOWN + 1, paths=paths)
-    text = blocks.spelled_out(whole.decode("utf-8", "replace"))
-    return await _offered(work, on_pushes.held(paths, work.commit, text, APPROVAL_DAYS, cut=len(whole) > MOST_SHOWN))
+    whole = await work.quarantine.patch(before, f"{work.commit}^{{tree}}", MOST_SHOWN, paths=paths)
+    text = blocks.spelled_out(whole.content.decode("utf-8", "replace"))
+    return await _offered(work, on_pushes.held(paths, work.commit, text, APPROVAL_DAYS, cut=whole.cut))
 
 
 async def hold_for_permission(work: TurnWork, words: str) -> Move:

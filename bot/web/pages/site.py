@@ -16,10 +16,12 @@ from bot.handlers.desk import Desk
 from bot.vault import Vault
 from bot.web.pages import origin
 from bot.web.pages.access import VisitorAccess
+from bot.web.pages.changes import ChangesPages, ChangesPictures
 from bot.web.pages.frame import COMMON, Pages, static_routes
 from bot.web.pages.front import FrontStream
 from bot.web.pages.gate import Gate
 from bot.web.pages.installations import InstallationPages
+from bot.web.pages.kept_work import KeptWorkPages
 from bot.web.pages.lists import ListPages
 from bot.web.pages.sessions import SessionPages
 from bot.web.pages.sign_in import SignIn
@@ -57,11 +59,14 @@ class Site:
         watching = Watching(desk.store, pages, agent, BudgetTerms.of(desk.settings.limits))
         lists = ListPages(gate)
         front = FrontStream(gate, lists)
+        changes = ChangesPages(gate, desk, ChangesPictures(gate, desk, watching))
         routes = [
             *sign_in.routes(),
             *lists.routes(),
             *front.routes(),
             *SessionPages(gate, desk, watching).routes(),
+            *changes.routes(),
+            *KeptWorkPages(gate, desk).routes(),
             *InstallationPages(gate, settings, vault).routes(),
             *static_routes(),
         ]
@@ -73,6 +78,7 @@ class Site:
             self._app = _waiting(ENDING)
             watching.close()
             front.close()
+            changes.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
