@@ -111,7 +111,7 @@ async def running(
         work = ServiceLoops(services, notices, found.replicas, began)
         await work.begin(stack)
         health.ready(work.parts(), choice.provider)
-        await stack.enter_async_context(site.opened(work.desk, kept, services.agent))
+        await stack.enter_async_context(site.opened(work.desk, kept, services.agent, services.redactor))
         yield Running(server.url, choice.words, store.replica)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -16,11 +16,13 @@ from bot.errors import Hidden
 from bot.handlers.desk import Desk
 from bot.loops import beside
 from bot.models import SessionId, TurnState
+from bot.outbound import patches
+from bot.outbound.redact import Redactor
 from bot.sessions import turn_patch
 from bot.sessions.turn_patch import TurnPatch
 from bot.store import sessions
 from bot.store.sessions import Turn
-from bot.web.pages import hunks, visited
+from bot.web.pages import hunks, redacting, visited
 from bot.web.pages.conversation import ConversationEntry
 from bot.web.pages.gate import GONE, Gate, Stay, number_in
 from bot.web.pages.hunks import ShownFile
@@ -88,8 +90,10 @@ class ChangesPictures:
         """List the turns that may have changed files."""
         return [one for one in await sessions.turns_of(self._gate.store, session) if not one.traits.reads]
 
-    async def draw(self, session: SessionId, n: int, *, at: str, public: bool = False) -> tuple[Markup, bool]:
-        """Draw turn `n`, or the session; `at` is the address of its page. Return also whether it may still change."""
+    async def draw(self, session: SessionId, n: int, *, at: str, public: Redactor | None = None) -> tuple[Markup, bool]:
+        """Draw turn `n`, or the session, and say whether it may still change.
+
+        `at` is the address of the session's page; `public` redacts what strangers see."""
         async with self._locks.setdefault(session, asyncio.Lock()):
             watched = self._watching.of(session)
             await watched.refresh()
@@ -110,7 +114,7 @@ class ChangesPictures:
             return known[1], chosen[-1].state is not TurnState.DONE
 
     async def _draw(
-        self, turns: Sequence[Turn], n: int, calls: list[ConversationEntry], at: str, public: bool
+        self, turns: Sequence[Turn], n: int, calls: list[ConversationEntry], at: str, public: Redactor | None
     ) -> Markup:
         patch, of = await self._newest(turns, whole_session=n == WHOLE_SESSION)
         empty = ShownChanges(turns[-1], n == WHOLE_SESSION, patch, of)
@@ -126,14 +130,17 @@ class ChangesPictures:
                 return found, one
         return None, None
 
-    def _show(self, empty: ShownChanges, calls: list[ConversationEntry], at: str, public: bool) -> Markup:
-        github = self._desk.settings.github.url
-        return self._gate.pages.fragment(
-            "changes_body.html", shown=_filled(empty, calls), at=at, public=public, github=github
-        )
+    def _show(self, empty: ShownChanges, calls: list[ConversationEntry], at: str, public: Redactor | None) -> Markup:
+        redact = public.redact if public is not None else str
+        if public is not None:
+            calls = [redacting.entry(public, one) for one in calls]
+            patch = empty.patch and replace(empty.patch, text=patches.redacted(public, empty.patch.text))
+            empty = replace(empty, patch=patch)
+        shown = _filled(empty, calls, redact)
+        return self._gate.pages.fragment("changes_body.html", shown=shown, at=at, public=public is not None)
 
 
-def _filled(empty: ShownChanges, calls: list[ConversationEntry]) -> ShownChanges:
+def _filled(empty: ShownChanges, calls: list[ConversationEntry], redact: Callable[[str], str]) -> ShownChanges:
     patch, turn = empty.patch, empty.turn
     files = hunks.shown(patch.text, calls) if patch else []
     is_home = patch is not None and patch.facts.is_home and empty.of == turn
@@ -143,8 +150,9 @@ def _filled(empty: ShownChanges, calls: list[ConversationEntry]) -> ShownChanges
         file.number = place
     known = {file.path for file in (*files, *since)}
     listed = () if empty.whole_session or empty.live else turn.files_changed or ()
-    others = [dict(one) for one in listed if hunks.visible(str(one["path"])) not in known]
-    return replace(empty, files=files, since=since, others=others[:MOST_LISTED])
+    others = [{**one, "path": redact(hunks.visible(str(one["path"])))} for one in listed]
+    others = [one for one in others if one["path"] not in known][:MOST_LISTED]
+    return replace(empty, files=files, since=since, others=others)
 
 
 class ChangesPages:
