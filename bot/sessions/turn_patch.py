@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import msgspec
 from bot.errors import BotError
 from bot.git.inspection import Change
 from bot.git.quarantine import Quarantine
+from bot.kinds.shape import SecretFound
 from bot.models import SessionId, TurnKey
 from bot.outbound import patches
 from bot.outbound.redact import Redactor
@@ -56,6 +57,11 @@ class PatchFacts(msgspec.Struct, frozen=True):
 class TurnPatch:
     facts: PatchFacts
     text: str
+
+
+def is_withheld(turns: Iterable[Turn], n: int) -> bool:
+    """Decide whether turn `n` may hold a secret that only GitHub has recognised, because it or an earlier one did."""
+    return any(one.part(SecretFound).by == "github" for one in turns if one.n <= n)
 
 
 def name_of(key: TurnKey, *, whole_session: bool = False) -> str:

@@ -142,7 +142,8 @@ async def publish(work: TurnWork, tree: str) -> Move:
     services, turn = work.services, work.turn
     judged = await turn_commit.judge(work, tree)
     if (held := judged.held or await turn_commit.permission_lost(work)) is not None:
-        return await rescue.keep_on_host(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))
+        end = End(turn.outcome or Outcome.REFUSED, turn.detail or held, parts=judged.parts)
+        return await rescue.keep_on_host(work, end)
     if turn.outcome is not None:
         return await rescue.keep_on_host(work, End(turn.outcome, turn.detail or ""))
     if not await sessions.begin_push(services.store, turn.key):

@@ -219,7 +219,7 @@ async def rescue(work: TurnWork, end: End) -> Move:
         return await keep_on_host(work, end)
     until = work.services.clock() + work.services.settings.limits.rescue_days * DAY
     columns = {"rescue_ref": ref, "rescue_until": until, "commit_sha": work.commit}
-    return End(end.outcome, end.detail, columns)
+    return End(end.outcome, end.detail, columns, parts=end.parts)
 
 
 async def saved_commits(store: Store, session: SessionId) -> set[str]:
@@ -249,7 +249,7 @@ async def commit_below(store: Store, session: SessionId, quarantine: Quarantine,
 
 
 async def keep_on_host(work: TurnWork, end: End) -> Move:
-    return End(end.outcome, end.detail, {"kept": await keep_bundle(work)})
+    return End(end.outcome, end.detail, {"kept": await keep_bundle(work)}, parts=end.parts)
 
 
 async def keep_bundle(work: TurnWork) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -45,7 +46,7 @@ WHOLE_SESSION = 0
 
 @dataclass(frozen=True)
 class ShownChanges:
-    """What the page shows of one turn, or of the session."""
+    """The content of the page for one turn, or for the session."""
 
     turn: Turn
     """The last turn of those shown."""
@@ -55,7 +56,7 @@ class ShownChanges:
     """The turn that left the patch."""
     files: list[ShownFile] = field(default_factory=list)
     since: list[ShownFile] = field(default_factory=list)
-    """What the agent's editing tools report since the patch was made, or without any patch."""
+    """Reports of the agent's editing tools since the patch was made, or without any patch."""
     others: list[dict[str, object]] = field(default_factory=list)
     """Changed files whose diff is not shown."""
 
@@ -84,7 +85,7 @@ class ChangesPictures:
         self._desk = desk
         self._watching = watching
         self._drawn: dict[tuple[object, ...], tuple[object, Markup]] = {}
-        self._locks: dict[SessionId, asyncio.Lock] = {}
+        self._locks: weakref.WeakValueDictionary[SessionId, asyncio.Lock] = weakref.WeakValueDictionary()
 
     async def turns(self, session: SessionId) -> list[Turn]:
         """List the turns that may have changed files."""
@@ -116,6 +117,8 @@ class ChangesPictures:
     async def _draw(
         self, turns: Sequence[Turn], n: int, calls: list[ConversationEntry], at: str, public: Redactor | None
     ) -> Markup:
+        if turn_patch.is_withheld(await self.turns(turns[-1].session_id), turns[-1].n):
+            return self._gate.pages.fragment("changes_withheld.html", shown=ShownChanges(turns[-1]))
         patch, of = await self._newest(turns, whole_session=n == WHOLE_SESSION)
         empty = ShownChanges(turns[-1], n == WHOLE_SESSION, patch, of)
         size = (len(patch.text) if patch else 0) + sum(one.size for one in calls)

@@ -39,7 +39,7 @@ class ShownFile:
     was: str = ""
     """Its former name, if it was renamed."""
     note: str = ""
-    """What happened to it beside changed lines: new, deleted, binary, another mode."""
+    """Changes beside its lines: new, deleted, binary, another mode."""
     hunks: list[ShownHunk] = field(default_factory=list)
     added: int = 0
     removed: int = 0

@@ -11,11 +11,12 @@ from bot.handlers.desk import Desk
 from bot.kinds.shape import OnFork
 from bot.sessions import turn_patch
 from bot.sessions.publish import rescue
+from bot.store import sessions
 from bot.store.files import KeptFiles
 from bot.store.sessions import Turn
 from bot.web.pages import visited
 from bot.web.pages.frame import COMMON
-from bot.web.pages.gate import Gate
+from bot.web.pages.gate import Gate, number
 from bot.web.pages.visitors import Visitor
 
 NOT_HERE = (
@@ -60,7 +61,14 @@ class KeptWorkPages:
         return await self._file(rescue.kept_name(turn.kept))
 
     async def _turn(self, request: Request, visitor: Visitor) -> Turn:
-        return await visited.turn_of(self._gate, request, await visited.session_of(self._gate, request, visitor))
+        session = await visited.session_of(self._gate, request, visitor)
+        turns, n = await sessions.turns_of(self._gate.store, session.id), number(request, "n")
+        found = next((one for one in turns if one.n == n), None)
+        if found is None:
+            raise Hidden("no such turn")
+        if turn_patch.is_withheld(turns, n):
+            raise NotAllowed(NOT_HERE.format(session=session.id))
+        return found
 
     async def _file(self, name: str) -> Response:
         file = await self._files.fetch(name)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from bot import account_settings
 from bot.errors import GitHubRefused, Hidden, UserError
 from bot.github.client import GitHubApp
+from bot.kinds.shape import SecretFound
 from bot.models import RepoId
 from bot.store import accounts, sessions, shares
 from bot.store.base import Store
@@ -25,6 +26,8 @@ HOLDS_SECONDS = 60.0
 TOKEN_BYTES = 32
 LONGEST_TOKEN = 60
 NOT_ALLOWED = "The owner of {account} does not allow public links to sessions of {what} repositories."
+
+HELD_BEFORE = "Work of this session was held because of what looks like a secret, so it cannot be shared."
 
 
 class RateLimit:
@@ -62,6 +65,7 @@ class ShareAccess:
         if share is None:
             raise Hidden("no such link")
         session = await sessions.session(self.store, share.session_id)
+        await self._require_no_secret(session)
         private = await self.is_private(session)
         if not await self.allows(session, private=private) or (private and not share.of_private):
             raise Hidden("not allowed any more")
@@ -69,6 +73,11 @@ class ShareAccess:
         if not (await self._access.permission(maker, visited.place_of(session))).may_write:
             raise Hidden("its maker may not make it any more")
         return share, session
+
+    async def _require_no_secret(self, session: Session) -> None:
+        turns = await sessions.turns_of(self.store, session.id)
+        if any(one.part(SecretFound).by for one in turns):
+            raise Hidden("its work was held because of a secret")
 
     async def allows(self, session: Session, *, private: bool) -> bool:
         choices = await accounts.settings_of(self.store, session.installation_id)
@@ -93,6 +102,10 @@ class ShareAccess:
 
     async def make(self, session: Session, visitor: Visitor, days: int, *, confirmed: bool) -> tuple[str, Share]:
         """Make a link in the place of an earlier one, and return its token, which nobody can read again."""
+        try:
+            await self._require_no_secret(session)
+        except Hidden:
+            raise UserError(HELD_BEFORE) from None
         private = await self.is_private(session, fresh=True)
         if not await self.allows(session, private=private):
             what = "private" if private else "these"

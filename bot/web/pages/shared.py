@@ -1,4 +1,4 @@
-"""What a public link shows to everyone who has it: transcript and changes, redacted, without forms and scripts."""
+"""The pages behind a public link: transcript and changes for strangers, redacted, without forms and scripts."""
 
 from __future__ import annotations
 

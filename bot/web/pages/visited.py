@@ -9,9 +9,9 @@ from starlette.requests import Request
 from bot.errors import Hidden, StoreError
 from bot.models import SessionId
 from bot.store import sessions
-from bot.store.sessions import Session, Turn
+from bot.store.sessions import Session
 from bot.web.pages.access import Place
-from bot.web.pages.gate import Gate, Stay, number
+from bot.web.pages.gate import Gate, Stay
 from bot.web.pages.visitors import Visitor
 
 _ID = re.compile(r"[a-z0-9]{8}")
@@ -26,14 +26,6 @@ async def session_of(gate: Gate, request: Request, visitor: Visitor) -> Session:
         found = None
     if found is None or not await gate.access.may_read(visitor, place_of(found)):
         raise Hidden("no such session")
-    return found
-
-
-async def turn_of(gate: Gate, request: Request, session: Session) -> Turn:
-    n = number(request, "n")
-    found = next((one for one in await sessions.turns_of(gate.store, session.id) if one.n == n), None)
-    if found is None:
-        raise Hidden("no such turn")
     return found
 
 
