@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bot.web.pages import hunks
-from bot.web.pages.conversation import ConversationEntry
+from bot.web.pages.edits import EditCall
 
 
-def call(id_: str, path: str, *diff: tuple[str, str]) -> ConversationEntry:
-    return ConversationEntry(id_, 1, float(id_[1:]), 1, "tool", title=path, tool="Edit", ok=True, diff=list(diff))
+def call(id_: str, path: str, *diff: tuple[str, str]) -> EditCall:
+    return EditCall(id_, 1, float(id_[1:]), "Edit", path, list(diff), ok=True)
 
 
 def patch(path: str, *lines: str) -> str:
@@ -27,12 +27,6 @@ def test_a_hunk_names_the_last_call_that_has_its_lines() -> None:
 def test_an_empty_line_names_nobody() -> None:
     text = patch("a.py", "@@ -1 +1,2 @@", "+", "+  ")
     assert hunks.shown(text, [call("e1", "a.py", ("add", ""), ("add", "  "))])[0].hunks[0].calls == []
-
-
-def test_failed_calls_and_other_tools_wrote_nothing() -> None:
-    failed, read = call("e1", "a.py", ("add", "x")), call("e2", "a.py", ("add", "x"))
-    failed.ok, read.tool = False, "Read"
-    assert hunks.editing([failed, read, call("e3", "a.py", ("add", "x"))])[0].id == "e3"
 
 
 def test_what_happened_to_a_file_is_said() -> None:

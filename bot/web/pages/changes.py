@@ -24,12 +24,12 @@ from bot.sessions.turn_patch import TurnPatch
 from bot.store import sessions
 from bot.store.sessions import Turn
 from bot.web.pages import hunks, redacting, visited
-from bot.web.pages.conversation import ConversationEntry
+from bot.web.pages.edits import EditCall, SessionEdits
 from bot.web.pages.gate import GONE, Gate, Stay, number_in
 from bot.web.pages.hunks import ShownFile
 from bot.web.pages.stream import EventStream, StreamLimit, event, is_set_within
 from bot.web.pages.visitors import Visitor
-from bot.web.pages.watch import Watching
+from sandbox.agents.base import Agent
 
 LOOK_SECONDS = 2.0
 HEARTBEAT_LOOKS = 8
@@ -80,10 +80,11 @@ class ShownChanges:
 class ChangesPictures:
     """Draws the changes of a session once for all who look at the same state."""
 
-    def __init__(self, gate: Gate, desk: Desk, watching: Watching) -> None:
+    def __init__(self, gate: Gate, desk: Desk, agent: Agent) -> None:
         self._gate = gate
         self._desk = desk
-        self._watching = watching
+        self._agent = agent
+        self._edits: dict[SessionId, SessionEdits] = {}
         self._drawn: dict[tuple[object, ...], tuple[object, Markup]] = {}
         self._locks: weakref.WeakValueDictionary[SessionId, asyncio.Lock] = weakref.WeakValueDictionary()
 
@@ -96,16 +97,16 @@ class ChangesPictures:
 
         `at` is the address of the session's page; `public` redacts what strangers see."""
         async with self._locks.setdefault(session, asyncio.Lock()):
-            watched = self._watching.of(session)
-            await watched.refresh()
+            edits = await self._edits_of(session)
             turns = await self.turns(session)
             chosen = [one for one in turns if n in (WHOLE_SESSION, one.n)]
             if not chosen:
-                return self._gate.pages.fragment("changes_none.html", live=bool(turns)), True
-            calls = hunks.editing(watched.conversation.entries.values())
-            calls = [one for one in calls if n in (WHOLE_SESSION, one.turn)]
+                latest = (await sessions.turns_of(self._gate.store, session))[-1:]
+                live = any(one.state is not TurnState.DONE for one in latest)
+                return self._gate.pages.fragment("changes_none.html", live=live), live
+            calls = edits.of_turns(one.n for one in chosen)
             state = [(one.state, one.tree_sha, one.checkpoint_at, one.kept, one.commit_sha) for one in chosen]
-            version = (state, len(calls), [one.changed for one in calls[-1:]], watched.conversation.dropped)
+            version = (state, edits.version)
             key = (session, n, at)
             if (known := self._drawn.pop(key, None)) is None or known[0] != version:
                 known = version, await self._draw(chosen, n, calls, at, public)
@@ -114,8 +115,16 @@ class ChangesPictures:
                 del self._drawn[old]
             return known[1], chosen[-1].state is not TurnState.DONE
 
+    async def _edits_of(self, session: SessionId) -> SessionEdits:
+        edits = self._edits.pop(session, None) or SessionEdits(session, self._gate.store, self._agent.decoder)
+        self._edits[session] = edits  # the latest is at the end
+        for old in list(self._edits)[:-MOST_DRAWN]:
+            del self._edits[old]
+        await edits.refresh()
+        return edits
+
     async def _draw(
-        self, turns: Sequence[Turn], n: int, calls: list[ConversationEntry], at: str, public: Redactor | None
+        self, turns: Sequence[Turn], n: int, calls: list[EditCall], at: str, public: Redactor | None
     ) -> Markup:
         if turn_patch.is_withheld(await self.turns(turns[-1].session_id), turns[-1].n):
             return self._gate.pages.fragment("changes_withheld.html", shown=ShownChanges(turns[-1]))
@@ -133,17 +142,17 @@ class ChangesPictures:
                 return found, one
         return None, None
 
-    def _show(self, empty: ShownChanges, calls: list[ConversationEntry], at: str, public: Redactor | None) -> Markup:
+    def _show(self, empty: ShownChanges, calls: list[EditCall], at: str, public: Redactor | None) -> Markup:
         redact = public.redact if public is not None else str
         if public is not None:
-            calls = [redacting.entry(public, one) for one in calls]
+            calls = [redacting.call(public, one) for one in calls]
             patch = empty.patch and replace(empty.patch, text=patches.redacted(public, empty.patch.text))
             empty = replace(empty, patch=patch)
         shown = _filled(empty, calls, redact)
         return self._gate.pages.fragment("changes_body.html", shown=shown, at=at, public=public is not None)
 
 
-def _filled(empty: ShownChanges, calls: list[ConversationEntry], redact: Callable[[str], str]) -> ShownChanges:
+def _filled(empty: ShownChanges, calls: list[EditCall], redact: Callable[[str], str]) -> ShownChanges:
     patch, turn = empty.patch, empty.turn
     files = hunks.shown(patch.text, calls) if patch else []
     is_home = patch is not None and patch.facts.is_home and empty.of == turn

@@ -11,9 +11,8 @@ from bot.agent import diffs
 from bot.agent.diffs import FileDiff
 from bot.outbound.patches import is_binary
 from bot.text import blocks
-from bot.web.pages.conversation import ConversationEntry
+from bot.web.pages.edits import EditCall
 
-EDITING = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
 MOST_FILES = 200
 MOST_LINES = 6_000
 MOST_LINES_EACH = 1_500
@@ -28,7 +27,7 @@ Lines = list[tuple[str, str]]
 class ShownHunk:
     head: str
     lines: Lines = field(default_factory=list)
-    calls: list[ConversationEntry] = field(default_factory=list)
+    calls: list[EditCall] = field(default_factory=list)
     """The calls that wrote most of it, in their order."""
 
 
@@ -47,7 +46,7 @@ class ShownFile:
     """Lines beyond the bounds."""
 
 
-def shown(patch: str, calls: Iterable[ConversationEntry]) -> list[ShownFile]:
+def shown(patch: str, calls: Iterable[EditCall]) -> list[ShownFile]:
     by_path, room, found = _by_path(calls), MOST_LINES, list[ShownFile]()
     for number, part in enumerate(diffs.parse(patch)[:MOST_FILES], 1):
         file = _file(number, part, room)
@@ -60,12 +59,12 @@ def shown(patch: str, calls: Iterable[ConversationEntry]) -> list[ShownFile]:
     return found
 
 
-def edited(calls: Iterable[ConversationEntry]) -> list[ShownFile]:
+def edited(calls: Iterable[EditCall]) -> list[ShownFile]:
     """Show what editing tools report, call by call: nobody has compared it with the files yet."""
     found: list[ShownFile] = []
     room = MOST_LINES
-    ordered = sorted(calls, key=lambda one: one.title)
-    for number, (path, group) in enumerate(groupby(ordered, key=lambda one: one.title), 1):
+    ordered = sorted(calls, key=lambda one: one.path)
+    for number, (path, group) in enumerate(groupby(ordered, key=lambda one: one.path), 1):
         if number > MOST_FILES:
             break
         file = ShownFile(number, path)
@@ -81,11 +80,6 @@ def edited(calls: Iterable[ConversationEntry]) -> list[ShownFile]:
     return found
 
 
-def editing(entries: Iterable[ConversationEntry]) -> list[ConversationEntry]:
-    """Choose the calls that changed a file; the title of such a call is the file's path."""
-    return [one for one in entries if one.tool in EDITING and one.ok is not False and one.diff and one.title]
-
-
 def by_folder(files: Iterable[ShownFile]) -> list[tuple[str, list[ShownFile]]]:
     """Group the files for a tree: the folders in order, each with its files."""
     found: dict[str, list[ShownFile]] = {}
@@ -94,14 +88,14 @@ def by_folder(files: Iterable[ShownFile]) -> list[tuple[str, list[ShownFile]]]:
     return sorted(found.items())
 
 
-def _by_path(calls: Iterable[ConversationEntry]) -> dict[str, list[ConversationEntry]]:
-    found: dict[str, list[ConversationEntry]] = {}
+def _by_path(calls: Iterable[EditCall]) -> dict[str, list[EditCall]]:
+    found: dict[str, list[EditCall]] = {}
     for call in calls:
-        found.setdefault(call.title, []).append(call)
+        found.setdefault(call.path, []).append(call)
     return found
 
 
-def _writers(lines: Lines, calls: Sequence[ConversationEntry]) -> list[ConversationEntry]:
+def _writers(lines: Lines, calls: Sequence[EditCall]) -> list[EditCall]:
     """Find for each changed line the last call that has it, and return the calls with the most lines."""
     last: dict[tuple[str, str], int] = {}
     for at, call in enumerate(calls):

@@ -63,7 +63,7 @@ class Site:
         watching = Watching(desk.store, pages, agent, BudgetTerms.of(desk.settings.limits))
         lists = ListPages(gate)
         front = FrontStream(gate, lists)
-        pictures = ChangesPictures(gate, desk, watching)
+        pictures = ChangesPictures(gate, desk, agent)
         changes = ChangesPages(gate, desk, pictures)
         shares = ShareAccess(desk.store, desk.github, access)
         routes = [
