@@ -49,7 +49,7 @@ async def test_a_hunk_names_the_call_that_wrote_it_and_the_patch_applies(world: 
         assert page.status_code == 200
         assert '<span class="add">+def price():' in page.text and "2 files" in page.text
         transcript = (await alice.get(session)).text
-        [writer] = re.findall(rf'<a href="{session}#(e\d+-\d+)">Write at ', page.text)
+        [writer] = re.findall(rf'<a href="{session}\?at=e\d+-\d+#(e\d+-\d+)">Write at ', page.text)
         assert f'id="{writer}"' in transcript
         assert "no editing tool reported these lines" in page.text, "a command wrote the other file"
         assert f'{session}/changes"' in transcript
@@ -69,7 +69,14 @@ async def test_the_page_follows_a_turn_from_its_first_edit_over_a_checkpoint_to_
     monkeypatch.setattr("bot.sessions.publish.rescue.LOOK_SECONDS", 0.1)
     monkeypatch.setattr("bot.web.pages.changes.LOOK_SECONDS", 0.1)
     last = Call("Write", {"file_path": "late.txt", "content": "late\n"}, "One more.")
-    script = [Wait("begin"), WRITE, shell("echo x > by-command.txt"), Wait("middle"), last, Say("Done.")]
+    script: list[Say | Call | Wait] = [
+        Wait("begin"),
+        WRITE,
+        shell("echo x > by-command.txt"),
+        Wait("middle"),
+        last,
+        Say("Done."),
+    ]
     world.model.default(Script(script))
     async with world.bot() as service, visitor(world, service.url, "alice") as alice:
         world.say("/claude write it")
