@@ -92,7 +92,7 @@ async def save(
         if first is not None:
             whole = name_of(turn.key, whole_session=True)
             await _save(services, whole, quarantine, PatchFacts(at, first, tree, is_home))
-    except (BotError, OSError) as error:
+    except (BotError, OSError, ValueError) as error:
         log.warning("no patch for the page", extra={"turn": turn.key.workflow_id, "error": str(error)})
 
 

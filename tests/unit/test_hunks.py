@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from bot.web.pages import hunks
 from bot.web.pages.edits import EditCall
 
@@ -22,6 +24,23 @@ def test_a_hunk_names_the_last_call_that_has_its_lines() -> None:
     [file] = hunks.shown(text, [first, again, other])
     assert [one.id for one in file.hunks[0].calls] == ["e1", "e2"] and file.hunks[1].calls == []
     assert (file.added, file.removed) == (3, 0)
+
+
+def test_what_tools_report_is_shown_call_by_call_and_bounded() -> None:
+    calls = [call(f"e{n}", f"{n % 3}.py", ("del", "x"), *[("add", f"{n}")] * 40) for n in range(3_000)]
+    files = hunks.edited(calls)
+    assert [one.path for one in files] == ["0.py", "1.py", "2.py"] and files[0].hunks[0].calls == [calls[0]]
+    shown = sum(len(hunk.lines) for file in files for hunk in file.hunks)
+    assert shown == hunks.MOST_LINES and all(hunk.lines for file in files for hunk in file.hunks)
+    assert shown + sum(file.left_out for file in files) == 3_000 * 41
+
+
+def test_many_hunks_of_many_calls_take_little_time() -> None:
+    calls = [call(f"e{n}", "a.py", *[("add", f"{n} {m}") for m in range(20)]) for n in range(2_000)]
+    lines = [part for n in range(3_000) for part in (f"@@ -{n} +{n} @@", f"+{n} 1")]
+    began = time.process_time()
+    [file] = hunks.shown(patch("a.py", *lines), calls)
+    assert file.hunks[7].calls == [calls[7]] and time.process_time() - began < 5.0
 
 
 def test_an_empty_line_names_nobody() -> None:

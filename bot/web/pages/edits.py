@@ -18,7 +18,8 @@ from sandbox.agents.base import Decoder
 EDITING = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
 PAGE = 200
 MOST_SIZE = 2 << 20
-"""In characters; the newest calls count."""
+"""The newest calls count."""
+CALL_SIZE, LINE_SIZE = 400, 40
 
 
 @dataclass
@@ -37,7 +38,8 @@ class EditCall:
 
     @property
     def size(self) -> int:
-        return sum(len(text) for _, text in self.diff)
+        """Estimate its memory, and the time to draw it."""
+        return CALL_SIZE + sum(len(text) + LINE_SIZE for _, text in self.diff)
 
 
 class SessionEdits:

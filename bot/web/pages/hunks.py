@@ -52,8 +52,9 @@ def shown(patch: str, calls: Iterable[EditCall]) -> list[ShownFile]:
         file = _file(number, part, room)
         room -= sum(len(hunk.lines) for hunk in file.hunks)
         authors = by_path.get(file.path, [])
+        last = _last_writers(authors)
         for hunk in file.hunks:
-            hunk.calls = _writers(hunk.lines, authors)
+            hunk.calls = _writers(hunk.lines, authors, last)
         _make_visible(file)
         found.append(file)
     return found
@@ -74,7 +75,8 @@ def edited(calls: Iterable[EditCall]) -> list[ShownFile]:
             taken = call.diff[: max(0, min(room, MOST_LINES_EACH))]
             file.left_out += len(call.diff) - len(taken)
             room -= len(taken)
-            file.hunks.append(ShownHunk("", list(taken), [call]))
+            if taken:
+                file.hunks.append(ShownHunk("", list(taken), [call]))
         _make_visible(file)
         found.append(file)
     return found
@@ -95,11 +97,15 @@ def _by_path(calls: Iterable[EditCall]) -> dict[str, list[EditCall]]:
     return found
 
 
-def _writers(lines: Lines, calls: Sequence[EditCall]) -> list[EditCall]:
-    """Find for each changed line the last call that has it, and return the calls with the most lines."""
-    last: dict[tuple[str, str], int] = {}
+def _last_writers(calls: Sequence[EditCall]) -> dict[tuple[str, str], int]:
+    """Find for each changed line the last of these calls that has it."""
+    found: dict[tuple[str, str], int] = {}
     for at, call in enumerate(calls):
-        last |= {(kind, text): at for kind, text in call.diff if kind in ("add", "del") and text.strip()}
+        found |= {(kind, text): at for kind, text in call.diff if kind in ("add", "del") and text.strip()}
+    return found
+
+
+def _writers(lines: Lines, calls: Sequence[EditCall], last: dict[tuple[str, str], int]) -> list[EditCall]:
     count = Counter(last[line] for line in lines if line in last)
     return [calls[at] for at in sorted(at for at, _ in count.most_common(MOST_CALLS))]
 
