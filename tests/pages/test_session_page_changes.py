@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import re
 from pathlib import Path
@@ -45,6 +46,9 @@ async def test_a_hunk_names_the_call_that_wrote_it_and_the_patch_applies(world: 
         world.say("/claude write it")
         assert await world.outcome() == "pull_request"
         session = f"/sessions/{world.states()[0]['session']}"
+        at_github = f"{world.repo.full_name}/commit/{world.pulls()[0].head_sha}#diff-"
+        place = hashlib.sha256(b"new/price.py").hexdigest()
+        assert f"[`new/price.py`]({world.github.url}/{at_github}{place})" in world.replies()[0].body
         page = await alice.get(f"{session}/changes")
         assert page.status_code == 200
         assert '<span class="add">+def price():' in page.text and "2 files" in page.text
