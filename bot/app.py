@@ -111,7 +111,7 @@ async def running(
         work = ServiceLoops(services, notices, found.replicas, began)
         await work.begin(stack)
         health.ready(work.parts(), choice.provider)
-        await stack.enter_async_context(site.opened(work.desk, kept, services.agent))
+        await stack.enter_async_context(site.opened(work.desk, kept, services.agent, services.redactor))
         yield Running(server.url, choice.words, store.replica)
 
 
@@ -214,7 +214,7 @@ async def _assemble(stack: AsyncExitStack, given: _Given, choice: EnvironmentCho
     notices.on(Topic.MADE, quotas.note)
     outbound = Outbound(github, redactor, on_made=partial(notices.tell, Topic.MADE))
     folds = Folds(store, Claude())
-    shown = PageSettings(settings.command, settings.limits, settings.public_url or "")
+    shown = PageSettings(settings.command, settings.limits, settings.public_url or "", settings.github.url)
     places = QueuePlaces(store, settings.limits, clock)
     page = Page(store, folds, shown, find_place=places.of, clock=clock)
     board = LiveBoard(store, outbound, page, quotas, notices, clock)

@@ -153,6 +153,13 @@ class OnFork(TurnPart, frozen=True):
     """The file on the host that holds the work as a patch."""
 
 
+class SecretFound(TurnPart, frozen=True):
+    """What looks like a secret kept the work from being pushed."""
+
+    by: str = ""
+    """`forgehand`, whose pages replace it; or `github`, which alone knows what it is."""
+
+
 class BroughtHome(TurnPart, frozen=True):
     """Notes from bringing the work home."""
 

@@ -74,6 +74,7 @@ class TurnView:
     """So many sessions are at work that this comment is updated at the start and the end only."""
     public_url: str = ""
     """The address of our pages; empty if nobody else can reach them."""
+    github_url: str = ""
     findings: int = 0
     """Open findings of our reviews of the pull request that was pushed to."""
 
@@ -84,6 +85,12 @@ class TurnView:
     @property
     def page_url(self) -> str:
         return f"{self.public_url}/sessions/{self.turn.key.session}" if self.public_url else ""
+
+    @property
+    def commit_url(self) -> str:
+        """Return the address of the turn's commit at GitHub; empty if it is not there."""
+        known = self.github_url and self.turn.commit_sha
+        return f"{self.github_url}/{self.thread.repo.full_name}/commit/{self.turn.commit_sha}" if known else ""
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,7 @@ class PageSettings:
     command: str
     limits: Limits = field(default_factory=Limits)
     public_url: str = ""
+    github_url: str = ""
 
 
 class Page:
@@ -158,6 +166,7 @@ class Page:
             boxes=tuple(await self._boxes(turn, session, asked, means)),
             subagents=_most_subagents(turn, limits) if state.spawns_refused else (0, 0),
             public_url=self._settings.public_url,
+            github_url=self._settings.github_url,
             findings=await self._open_findings(turn, session),
         )
 
@@ -203,7 +212,7 @@ def _rendered(view: TurnView) -> Rendered:
 
 def _to_answer(one: Approval) -> list[TickBox]:
     if one.kind is ApprovalKind.PUSH:
-        return questions.to_let_go(one.id)
+        return [] if one.matter.get("lacks") else questions.to_let_go(one.id)
     if one.sha is not None:
         return questions.to_adopt(one.id, one.sha[: on_forks.SHORT])
     return questions.to_answer(one.id, plan=one.kind is ApprovalKind.PLAN)

@@ -63,7 +63,12 @@ def _final_parts(view: TurnView) -> list[tuple[str, int]]:
         (_detail(view), 0),
         (questions.words_asked(view), 0),
         (_answer(view), 5),
-        (sections.files([(file["path"], file["added"], file["removed"]) for file in view.files], "changed"), 4),
+        (
+            sections.files(
+                [(file["path"], file["added"], file["removed"]) for file in view.files], "changed", view.commit_url
+            ),
+            4,
+        ),
         (sections.verified(view) if verified else "", 3),
         (endings.left_out(collected.left_out), 2),
         (_saved(view), 0),
@@ -118,14 +123,16 @@ def _saved(view: TurnView) -> str:
         return endings.rescued(view.turn.rescue_ref, view.turn.rescue_until)
     if view.turn.part(OnFork).patch:  # which the turn's own words name
         return ""
-    return endings.kept_on_host(view.turn.kept) if view.turn.kept else ""
+    page = f"{view.page_url}/changes?turn={view.turn.n}" if view.page_url else ""
+    return endings.kept_on_host(view.turn.kept, page) if view.turn.kept else ""
 
 
 def _next(view: TurnView, outcome: Outcome) -> str:
     if (one := questions.settled_approval(view)) is not None:
         return f"**Next:** {endings.next_after(one.state, view.command)}"
     if (held := questions.held_commit(view)) is not None:
-        return f"**Next:** {endings.next_for_held(held.id, view.command)}"
+        lacks = bool(held.matter.get("lacks"))
+        return f"**Next:** {endings.next_for_held(held.id, view.command, lacks=lacks)}"
     instead = endings.checks_failed(view.command) if _checks_failed(view, outcome) else ""
     if _is_on_fork(view):
         instead = on_forks.what_next(outcome, view.command) or instead

@@ -13,7 +13,7 @@ from bot import commands
 from bot.agent import diffs, findings, material
 from bot.errors import BadRepoConfig, CommandError
 from bot.live import questions
-from bot.outbound import neutralise
+from bot.outbound import neutralise, patches
 from bot.outbound import prose as truncate
 from bot.outbound.redact import Redactor
 from bot.proposal import descriptions, titles
@@ -24,7 +24,7 @@ from bot.text.markup import shown
 from bot.text.visible import as_written, visible
 from bot.web.gateway import model_request
 from bot.web.gateway.clients import GatewayRefusal
-from bot.web.pages import conversation, wording
+from bot.web.pages import conversation, hunks, wording
 from bot.web.pages.prose import prose, rendered
 from sandbox.agents import base as agent_text
 from sandbox.agents.claude import ClaudeDecoder
@@ -124,6 +124,8 @@ READERS: Mapping[str, Reader] = {
         f"# Issue\nFixes #{text}!", OURS
     ),
     "diff": diffs.parse,
+    "diff, redacted": lambda text: patches.redacted(REDACTOR, SHOWN + text),
+    "diff, for the page": lambda text: hunks.shown(SHOWN + text, []),
     "diff, behind a header": lambda text: diffs.parse(SHOWN + text),
     "suggestions": lambda text: diffs.suggestions_for(
         SHOWN + text, {one.path or "": one for one in diffs.parse(SHOWN)}

@@ -509,6 +509,18 @@ CREATE TABLE visits (
 );
 CREATE INDEX visits_ends ON visits (ends_at);
 
+-- A public link to a session, known by the digest of its token.
+CREATE TABLE shares (
+    token_sha256 TEXT PRIMARY KEY,
+    session_id   TEXT NOT NULL REFERENCES sessions (id),
+    made_by      TEXT NOT NULL,
+    made_by_id   BIGINT NOT NULL,
+    of_private   INTEGER NOT NULL,             -- confirmed for a private repository
+    made_at      DOUBLE PRECISION NOT NULL,
+    ends_at      DOUBLE PRECISION NOT NULL
+);
+CREATE INDEX shares_session ON shares (session_id);
+
 -- The replicas that live; used on PostgreSQL. Who has no row writes nothing. ------------------------------------------
 
 CREATE TABLE replicas (

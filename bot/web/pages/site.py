@@ -13,15 +13,21 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.funds import BudgetTerms
 from bot.handlers.desk import Desk
+from bot.outbound import Redactor
 from bot.vault import Vault
 from bot.web.pages import origin
 from bot.web.pages.access import VisitorAccess
+from bot.web.pages.changes import ChangesPages, ChangesPictures
 from bot.web.pages.frame import COMMON, Pages, static_routes
 from bot.web.pages.front import FrontStream
 from bot.web.pages.gate import Gate
 from bot.web.pages.installations import InstallationPages
+from bot.web.pages.kept_work import KeptWorkPages
 from bot.web.pages.lists import ListPages
 from bot.web.pages.sessions import SessionPages
+from bot.web.pages.share_access import ShareAccess
+from bot.web.pages.shared import SharedPages
+from bot.web.pages.sharing import SharingPages
 from bot.web.pages.sign_in import SignIn
 from bot.web.pages.visitors import Visitors
 from bot.web.pages.watch import Watching
@@ -49,7 +55,7 @@ class Site:
             self._watching.nudge()
 
     @asynccontextmanager
-    async def opened(self, desk: Desk, vault: Vault, agent: Agent) -> AsyncIterator[None]:
+    async def opened(self, desk: Desk, vault: Vault, agent: Agent, redactor: Redactor) -> AsyncIterator[None]:
         pages, settings = await asyncio.to_thread(Pages), desk.settings
         people, access = Visitors(desk.store), VisitorAccess(desk.github, desk.store.now)
         sign_in = SignIn(pages, people, settings.github, settings.public_url)
@@ -57,11 +63,18 @@ class Site:
         watching = Watching(desk.store, pages, agent, BudgetTerms.of(desk.settings.limits))
         lists = ListPages(gate)
         front = FrontStream(gate, lists)
+        pictures = ChangesPictures(gate, desk, agent)
+        changes = ChangesPages(gate, desk, pictures)
+        shares = ShareAccess(desk.store, desk.github, access)
         routes = [
             *sign_in.routes(),
             *lists.routes(),
             *front.routes(),
             *SessionPages(gate, desk, watching).routes(),
+            *changes.routes(),
+            *KeptWorkPages(gate, desk).routes(),
+            *SharingPages(gate, shares, settings.public_url).routes(),
+            *SharedPages(pages, shares, watching, pictures, redactor).routes(),
             *InstallationPages(gate, settings, vault).routes(),
             *static_routes(),
         ]
@@ -73,6 +86,7 @@ class Site:
             self._app = _waiting(ENDING)
             watching.close()
             front.close()
+            changes.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
