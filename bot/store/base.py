@@ -67,6 +67,9 @@ class Place(Protocol):
     def exists(self) -> bool:
         """Tell whether anything was ever stored there."""
 
+    def require(self) -> None:
+        """StoreError if a service could not begin there."""
+
     def peek(self, work: Callable[[Database], T]) -> T | None:
         """Run `work` on a database that nobody has opened yet; None if it cannot be read: `open` will say why."""
 
