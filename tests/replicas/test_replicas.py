@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240)]
 AWAY_SECONDS = PATIENCE_SECONDS + 4.0
 STOP_SECONDS = 2.0
 ENDS_SECONDS = 18.0
+TAKEOVER_SECONDS = 35.0
 QUIET_SECONDS = 4.0
 WRITE = Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add a line"})
 WAITING = Script([WRITE, Wait("on"), Say("Added a line.")])
@@ -65,6 +66,26 @@ async def test_the_turns_of_a_killed_one_are_taken_over(three: ReplicaSet) -> No
     assert await world.outcome() == "pull_request", world.replies()[0].body
     assert len(world.pulls()) == 1
     assert len(world.replies()) == 1
+
+
+@pytest.mark.slow
+async def test_the_longest_takeover_at_the_default_patience(world: World, postgres: PostgresServer) -> None:
+    """The leader dies with the one that runs the turn: first another one has to lead."""
+    async with ReplicaSet.running(world, postgres, FORGEHAND_REPLICA_SECONDS="") as three:
+        await at_work(three)
+        dead = {await three.runner(), await three.leader()}
+        for one in dead:
+            one.send(signal.SIGKILL)
+        began = time.monotonic()
+        for one in dead:
+            await one.ended()
+        assert await three.runner() not in dead
+        took = time.monotonic() - began
+        world.model.release("on")
+        assert await world.outcome() == "pull_request", world.replies()[0].body
+        assert len(world.pulls()) == len(world.replies()) == 1
+    print(f"taken over after {took:.1f} s")
+    assert took <= TAKEOVER_SECONDS
 
 
 async def test_a_stopped_one_hands_over_at_once(three: ReplicaSet) -> None:

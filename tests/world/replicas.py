@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 6.0
 LISTENS = re.compile(r"listens on (http://\S+);")
 
 
-@dataclass
+@dataclass(eq=False)
 class ReplicaProcess:
     folder: Path
     environment: dict[str, str]
