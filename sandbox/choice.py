@@ -14,7 +14,7 @@ from sandbox.egress import is_own_user
 from sandbox.errors import IsolationMissing
 from sandbox.local.provider import LocalProvider
 from sandbox.plain import PlainProvider, PlainSettings
-from sandbox.primitives import EnvironmentProvider, Marks, Places, Snapshots, Witness
+from sandbox.primitives import EnvironmentProvider, Marks, PlanPlaces, Snapshots, Witness
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class CloudRecords:
 
     witness: Witness | None = None
     marks: Marks | None = None
-    places: Places | None = None
+    places: PlanPlaces | None = None
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ class Marks(Protocol):
     async def forget(self, environment_id: str) -> None: ...
 
 
-class Places(Protocol):
+class PlanPlaces(Protocol):
     """The places for running environments that an account's plan has. All who use the account stand in one line."""
 
     async def ask(self, key: str, most: int, spacing: float, *, ahead: bool) -> float | None:

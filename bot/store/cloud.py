@@ -51,7 +51,7 @@ async def known_instance(store: Store) -> str | None:
 
 
 class CloudPlaces:
-    """Implements `sandbox.primitives.Places` for all replicas."""
+    """Implements `sandbox.primitives.PlanPlaces` for all replicas."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -30,7 +30,7 @@ from sandbox.primitives import (
     EnvironmentState,
     Lease,
     Marks,
-    Places,
+    PlanPlaces,
     Witness,
 )
 
@@ -56,7 +56,7 @@ class E2BProvider:
         clock: Callable[[], float] = time.monotonic,
         witness: Witness | None = None,
         marks: Marks | None = None,
-        room: Places | None = None,
+        room: PlanPlaces | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock

@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
 from sandbox.errors import SandboxError
-from sandbox.primitives import Places
+from sandbox.primitives import PlanPlaces
 
 ASK_SECONDS = 1.0
 """How soon we learn of a place that another process has given back."""
@@ -60,7 +60,7 @@ class Slots:
     """The way to a place. `running` asks E2B which of our sandboxes run, because some end without us."""
 
     def __init__(
-        self, most: int, per_second: float, running: Callable[[], Awaitable[set[str]]], places: Places
+        self, most: int, per_second: float, running: Callable[[], Awaitable[set[str]]], places: PlanPlaces
     ) -> None:
         self._most = most
         self._spacing = 1.0 / per_second

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from bot.service import GIVEN_UP
+from bot.sessions.setbacks import MOST_RESUMPTIONS
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from tests.replicas import kills
 from tests.world import World
@@ -100,6 +101,23 @@ async def test_a_stopped_one_hands_over_at_once(three: ReplicaSet) -> None:
     world.model.release("on")
     assert await world.outcome() == "pull_request", world.replies()[0].body
     assert len(world.pulls()) == 1
+
+
+async def test_a_turn_outlives_more_replicas_than_it_may_lose_agents(three: ReplicaSet) -> None:
+    """As in an upgrade, which ends them one after the other."""
+    world = await at_work(three)
+    working = "SELECT 1 FROM turns WHERE step = 'work' AND resumptions = :n"
+    for n in range(1, MOST_RESUMPTIONS + 2):
+        runner = await three.runner()
+        assert await runner.end(signal.SIGTERM) == 0
+        assert await three.runner() is not runner
+        await runner.start()
+        async with asyncio.timeout(60):
+            while not await three.store.many(working, n=n):
+                await asyncio.sleep(0.05)
+    world.model.release("on")
+    assert await world.outcome() == "pull_request", world.replies()[0].body
+    assert len(world.pulls()) == len(world.replies()) == 1
 
 
 async def test_a_frozen_one_ends_itself_and_does_nothing_twice(three: ReplicaSet) -> None:

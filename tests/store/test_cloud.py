@@ -10,13 +10,13 @@ from bot.store import cloud
 from bot.store.base import Address, Store
 from bot.store.cloud import CloudPlaces
 from sandbox.e2b.slots import OwnPlaces
-from sandbox.primitives import Places
+from sandbox.primitives import PlanPlaces
 
 SPACING = 100.0
 
 
 @pytest.fixture(params=["memory", "store"])
-async def places(request: pytest.FixtureRequest) -> AsyncIterator[Places]:
+async def places(request: pytest.FixtureRequest) -> AsyncIterator[PlanPlaces]:
     if request.param == "memory":
         yield OwnPlaces()
         return
@@ -26,11 +26,11 @@ async def places(request: pytest.FixtureRequest) -> AsyncIterator[Places]:
     await store.close()
 
 
-async def asked(places: Places, *keys: str, most: int = 2, ahead: bool = False) -> list[bool]:
+async def asked(places: PlanPlaces, *keys: str, most: int = 2, ahead: bool = False) -> list[bool]:
     return [await places.ask(key, most, SPACING, ahead=ahead) is not None for key in keys]
 
 
-async def test_who_came_first_gets_the_place_that_is_given_back(places: Places) -> None:
+async def test_who_came_first_gets_the_place_that_is_given_back(places: PlanPlaces) -> None:
     assert await asked(places, "a", "b", "c", "d") == [True, True, False, False]
     assert await asked(places, "a", "b") == [True, True], "they have their places"
     await places.give("a")
@@ -39,7 +39,7 @@ async def test_who_came_first_gets_the_place_that_is_given_back(places: Places) 
     assert await asked(places, "d", "e") == [True, False]
 
 
-async def test_who_goes_ahead_passes_the_others_and_who_leaves_lets_them_pass(places: Places) -> None:
+async def test_who_goes_ahead_passes_the_others_and_who_leaves_lets_them_pass(places: PlanPlaces) -> None:
     assert await asked(places, "a", "b", most=1) == [True, False]
     assert await asked(places, "c", most=1, ahead=True) == [False]
     await places.give("a")
@@ -48,13 +48,13 @@ async def test_who_goes_ahead_passes_the_others_and_who_leaves_lets_them_pass(pl
     assert await asked(places, "b", most=1) == [True]
 
 
-async def test_creations_are_spaced(places: Places) -> None:
+async def test_creations_are_spaced(places: PlanPlaces) -> None:
     waits = [await places.ask(key, 3, SPACING, ahead=False) for key in "abc"]
     assert waits[0] == 0.0
     assert [round(one or 0.0, -1) for one in waits[1:]] == [SPACING, 2 * SPACING]
 
 
-async def test_what_runs_counts_and_what_ended_unseen_does_not(places: Places) -> None:
+async def test_what_runs_counts_and_what_ended_unseen_does_not(places: PlanPlaces) -> None:
     assert await asked(places, "a", "b") == [True, True]
     await places.hold("a")
     await places.hold("x")
