@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -42,6 +43,8 @@ QUEUE_SECONDS = 0.25
 """Between two looks into the queue while something may wait there: each takes 2 ms of CPU."""
 QUIET_SECONDS = 2.0
 """The same while we have heard of nothing. Notices may be lost."""
+SHARE_SECONDS = 0.02
+"""Among replicas, each waits so long for each turn that it runs, and takes one at a time: who runs fewest is first."""
 BUSY_SECONDS = 5.0
 """For so long after a notice something may wait."""
 _LIVE = {"ENQUEUED": EngineStatus.WAITING, "DELAYED": EngineStatus.WAITING, "PENDING": EngineStatus.RUNNING}
@@ -145,10 +148,14 @@ class DurableEngine:
     async def _look(self) -> float:
         if self._draining:
             return QUIET_SECONDS
-        found = await _asked(self._taking().take)
+        if self._room is None:
+            await _asked(self._taking().take)
+        else:
+            share = self._taking().load + secrets.randbelow(100) / 100
+            await asyncio.sleep(min(QUEUE_SECONDS, SHARE_SECONDS * share))
+            if await _asked(self._taking().take, 1):
+                return 0.0
         now = time.monotonic()
-        if found:
-            self._busy_until = now + BUSY_SECONDS
         return QUEUE_SECONDS if now < self._busy_until else QUIET_SECONDS
 
     async def _run(self, key: TurnKey) -> None:

@@ -36,9 +36,14 @@ class TurnQueue:
             event.set()
         self._dbos._background_jobs_stop_event.set()
 
-    def take(self) -> int:
+    @property
+    def load(self) -> int:
+        """How many turns we have taken that have not ended."""
+        return len(self._here)
+
+    def take(self, most: int = sys.maxsize) -> int:
         """Claim what may run now, at most one workflow of each partition, and begin it; return how many."""
-        room = self._room - len(self._here)
+        room = min(most, self._room - self.load)
         if room <= 0:
             return 0
         token = str(uuid.uuid4())

@@ -34,6 +34,7 @@ async def test_sessions_wait_for_sandboxes_in_their_order_and_all_finish(
 ) -> None:
     settings = {
         "FORGEHAND_KEEP_MINUTES": "0",
+        "FORGEHAND_E2B_SNAPSHOT_AFTER": "0",  # which a busy machine would take for more sandboxes
         "FORGEHAND_E2B_SANDBOXES": str(room),
         "FORGEHAND_E2B_CREATIONS": str(PER_SECOND),
         "FORGEHAND_MAX_SESSIONS": str(count),

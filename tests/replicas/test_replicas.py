@@ -54,6 +54,21 @@ async def test_a_turn_runs_on_any_of_them_and_its_comment_is_written_once(three:
     assert len(world.pulls()) == 1
 
 
+async def test_they_share_the_turns(three: ReplicaSet) -> None:
+    world = three.world
+    world.model.default(WAITING)
+    issues = [world.github.open_issue(world.repo, title=f"More {n}", body="Add lines.", by="alice") for n in range(3)]
+    for issue in issues:
+        world.say("/claude add a line", on=issue)
+    running = "SELECT DISTINCT replica FROM turns WHERE replica IS NOT NULL"
+    async with asyncio.timeout(60):
+        while len(await three.store.many("SELECT 1 FROM turns WHERE replica IS NOT NULL")) < len(issues):
+            await asyncio.sleep(0.05)
+    assert len(await three.store.many(running)) > 1
+    world.model.release("on")
+    assert [await world.outcome(on=issue) for issue in issues] == ["pull_request"] * 3
+
+
 async def test_the_turns_of_a_killed_one_are_taken_over(three: ReplicaSet) -> None:
     world = await at_work(three)
     runner = await three.runner()

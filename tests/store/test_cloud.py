@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -11,16 +12,25 @@ from bot.store.base import Address, Store
 from bot.store.cloud import CloudPlaces
 from sandbox.e2b.slots import OwnPlaces
 from sandbox.primitives import PlanPlaces
+from tests.world.postgres import PostgresServer
 
 SPACING = 100.0
 
 
-@pytest.fixture(params=["memory", "store"])
-async def places(request: pytest.FixtureRequest) -> AsyncIterator[PlanPlaces]:
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Address | None:
+    server: PostgresServer | None = request.getfixturevalue("postgres") if request.param == "postgres" else None
     if request.param == "memory":
+        return None
+    return tmp_path / "state.db" if server is None else server.fresh()
+
+
+@pytest.fixture
+async def places(where: Address | None) -> AsyncIterator[PlanPlaces]:
+    if where is None:
         yield OwnPlaces()
         return
-    store: Store = await Store.open(request.getfixturevalue("address"))
+    store = await Store.open(where)
     await cloud.instance(store)
     yield CloudPlaces(store)
     await store.close()

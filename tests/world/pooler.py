@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 
 ENCRYPTION = (80877103, 80877104)
 """Requests for TLS and for GSSAPI."""
@@ -21,6 +21,7 @@ class Pooler:
         self._server_port = port
         self._swallows = swallows
         self._search_path = search_path
+        self._served: set[asyncio.Task[None]] = set()
         self.port = 0
 
     @classmethod
@@ -33,26 +34,29 @@ class Pooler:
             yield pooler
         finally:
             server.close()
+            await asyncio.gather(*pooler._served)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
+        task = asyncio.current_task()
+        assert task is not None
+        self._served.add(task)
+        with suppress(ConnectionError, asyncio.IncompleteReadError), closing(writer):
             given = await self._startup(reader, writer)
             if b"options" in given and not self._swallows:
                 writer.write(b"E" + struct.pack("!I", 4 + len(REFUSAL)) + REFUSAL)
                 await writer.drain()
-                writer.close()
                 return
             given[b"options"] = f"-c search_path={self._search_path}".encode()
             from_server, to_server = await asyncio.open_connection("127.0.0.1", self._server_port)
-            body = struct.pack("!I", 196608) + b"".join(b"%s\x00%s\x00" % pair for pair in given.items()) + b"\x00"
-            to_server.write(struct.pack("!I", 4 + len(body)) + body)
-            await self._relay_until_ready(from_server, writer)
-            await asyncio.wait(
-                [asyncio.ensure_future(one) for one in (_pass(reader, to_server), _pass(from_server, writer))],
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            to_server.close()
-        writer.close()
+            with closing(to_server):
+                words = b"".join(b"%s\x00%s\x00" % pair for pair in given.items())
+                to_server.write(struct.pack("!II", 9 + len(words), 196608) + words + b"\x00")
+                await self._relay_until_ready(from_server, writer)
+                ways = {asyncio.ensure_future(_pass(*way)) for way in ((reader, to_server), (from_server, writer))}
+                _, left = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+                for one in left:
+                    one.cancel()
+                await asyncio.wait(ways)
 
     async def _startup(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> dict[bytes, bytes]:
         while True:
