@@ -52,7 +52,7 @@ from bot.web.schema import schema_routes
 from bot.web.server import Server, tcp_socket
 from bot.web.webhooks import webhook_routes
 from sandbox.agents.claude import Claude
-from sandbox.choice import CloudRecords, EnvironmentChoice, choose
+from sandbox.choice import CloudRecords, EnvironmentChoice, choose, instance_of
 from sandbox.e2b.settings import E2BSettings
 from sandbox.egress import EgressProxy
 
@@ -174,9 +174,9 @@ async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Ga
 
 async def _chosen(stack: AsyncExitStack, settings: Settings, store: Store, gateway: Gateway) -> EnvironmentChoice:
     e2b = await _reachable(stack, settings.e2b, gateway)
-    if e2b is not None:
-        e2b = replace(e2b, instance=await cloud.instance(store))
     rooms = settings.data_dir / "environments"
+    if e2b is not None:
+        e2b = replace(e2b, instance=await cloud.instance(store, instance_of(rooms)))
     records = CloudRecords(MachineWitness(store), EnvironmentMarks(store), CloudPlaces(store))
     choice = await choose(rooms, e2b=e2b, records=records, newest_in=settings.newest_agent)
     if choice.not_newest:

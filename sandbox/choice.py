@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -80,6 +81,17 @@ def _cloud(root: Path, settings: E2BSettings, records: CloudRecords) -> Environm
     provider = E2BProvider(settings, witness=records.witness, marks=records.marks, room=records.places)
     words = f"sandboxes in E2B's cloud (template {settings.template})"
     return EnvironmentChoice(provider, root / "sockets", isolated=True, words=words, snapshots=provider)
+
+
+def instance_of(root: Path) -> str:
+    """Return the name that the data directory proposes, to tell our sandboxes from others' in the account."""
+    path = root / "instance"
+    if not path.exists():
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        partial = path.with_name(f".instance-{secrets.token_hex(4)}")
+        partial.write_text(secrets.token_hex(8), encoding="ascii")
+        partial.replace(path)
+    return path.read_text(encoding="ascii").strip()
 
 
 def _plain(root: Path, agent: Path, why: str) -> EnvironmentChoice:

@@ -108,7 +108,7 @@ async def readable(where: Address) -> AsyncIterator[Store | None]:
 async def opened(config: Path | None, *, makes: bool = False) -> AsyncIterator[SandboxAccess]:
     """Open the way to the sandboxes; without `makes`, an empty data directory stays empty."""
     from bot.store import cloud
-    from sandbox.choice import choose
+    from sandbox.choice import choose, instance_of
 
     values = settings.from_environment(config)
     folder = settings.data_dir(values)
@@ -118,8 +118,9 @@ async def opened(config: Path | None, *, makes: bool = False) -> AsyncIterator[S
         data_directory.prepare(folder, known=("state.db", "lock", "environments"))
         store = await stack.enter_async_context(readable(settings.read_database(values)))
         e2b = settings.read_e2b(values)
-        if e2b is not None and store is not None:
-            e2b = replace(e2b, instance=await cloud.known_instance(store) or "")
+        if e2b is not None:
+            known = None if store is None else await cloud.known_instance(store)
+            e2b = replace(e2b, instance=known or instance_of(folder / "environments"))
         choice = await choose(folder / "environments", e2b=e2b)
         stack.push_async_callback(choice.provider.close)
         yield SandboxAccess(choice, store, time.time())

@@ -35,11 +35,12 @@ ON CONFLICT (key) DO UPDATE SET state = 'held'
 """
 
 
-async def instance(store: Store) -> str:
-    """Return the name that tells our machines from those of other services in the account."""
-    new = "INSERT INTO cloud (id, instance, next_at) VALUES (1, :new, 0) ON CONFLICT (id) DO NOTHING"
+async def instance(store: Store, proposed: str) -> str:
+    """Return the name that tells our machines from those of other services in the account: what the first replica
+    has proposed."""
+    new = "INSERT INTO cloud (id, instance, next_at) VALUES (1, :proposed, 0) ON CONFLICT (id) DO NOTHING"
     if (found := await known_instance(store)) is None:
-        await store.run(new, new=secrets.token_hex(8))
+        await store.run(new, proposed=proposed)
         found = await known_instance(store)
     assert found is not None
     return found

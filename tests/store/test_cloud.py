@@ -31,7 +31,7 @@ async def places(where: Address | None) -> AsyncIterator[PlanPlaces]:
         yield OwnPlaces()
         return
     store = await Store.open(where)
-    await cloud.instance(store)
+    await cloud.instance(store, "here")
     yield CloudPlaces(store)
     await store.close()
 
@@ -81,15 +81,15 @@ async def test_what_runs_counts_and_what_ended_unseen_does_not(places: PlanPlace
 async def test_the_name_in_the_account_is_one_for_all(address: Address) -> None:
     first = await Store.open(address)
     assert await cloud.known_instance(first) is None
-    name = await cloud.instance(first)
+    assert await cloud.instance(first, "one") == "one"
     await first.close()
     second = await Store.open(address)
-    assert await cloud.instance(second) == name
+    assert await cloud.instance(second, "two") == "one"
     await second.close()
 
 
 async def test_a_wrong_clock_keeps_nobody_waiting(store: Store) -> None:
-    await cloud.instance(store)
+    await cloud.instance(store, "here")
     await store.run("UPDATE cloud SET next_at = 99999999999.0")
     places = CloudPlaces(store)
     assert await places.ask("a", 2, SPACING, ahead=False) == 0.0
@@ -98,7 +98,7 @@ async def test_a_wrong_clock_keeps_nobody_waiting(store: Store) -> None:
 
 
 async def test_what_a_dead_process_was_promised_is_free_again(store: Store) -> None:
-    await cloud.instance(store)
+    await cloud.instance(store, "here")
     dead, alive = CloudPlaces(store), CloudPlaces(store)
     assert await asked(dead, "held", "promised", "waiting") == [True, True, False]
     await dead.hold("held")

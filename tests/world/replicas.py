@@ -90,6 +90,7 @@ class ReplicaSet:
     world: World
     store: Store
     """A look into the shared database, past the wires."""
+    balancer: Balancer
     all: list[ReplicaProcess] = field(default_factory=list)
 
     @classmethod
@@ -122,7 +123,7 @@ class ReplicaSet:
                 )
                 await balancer.finds(count)
                 world.app.webhook_url = f"{balancer.url}/webhook"
-                yield cls(world, store, found)
+                yield cls(world, store, balancer, found)
             finally:
                 for one in found:
                     if one.lives:
