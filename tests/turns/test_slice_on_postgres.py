@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.pulls import test_changes, test_discussions, test_forks_approved
-from tests.talk import test_asks, test_conversation, test_plans, test_steering
+from tests.talk import test_conversation, test_plans, test_steering
 from tests.turns import test_spine
 from tests.world import World
 from tests.world.postgres import PostgresServer
@@ -26,7 +26,6 @@ async def world(tmp_path: Path, postgres: PostgresServer) -> AsyncIterator[World
 test_a_comment_becomes_a_pull_request = test_spine.test_a_comment_becomes_a_draft_pull_request
 test_a_session_goes_on_with_a_summary = test_conversation.test_what_cannot_be_resumed_goes_on_with_a_summary_and_says_so
 test_a_yes_after_a_restart = test_plans.test_a_yes_counts_also_after_a_restart_and_an_edited_plan_is_what_is_done
-test_a_question_after_a_restart = test_asks.test_a_question_survives_a_restart_and_is_asked_once
 test_words_stay_in_order = test_steering.test_two_people_at_once_stay_in_order
 test_a_review_is_answered = test_discussions.test_all_comments_of_a_review_are_answered_and_what_is_settled_resolved
 test_a_lost_answer = test_changes.test_a_lost_answer_is_recognised_also_under_what_others_pushed_since
