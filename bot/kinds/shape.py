@@ -97,7 +97,13 @@ class Traits:
         return self.instructions + ON_A_FORK if fork and not self.judges else self.instructions
 
 
-_FACTS = {"HandedOver": ("posted",), "Merge": ("sha",), "TakenBack": ("turn",), "OnFork": ("fork",)}
+_FACTS = {
+    "HandedOver": ("posted",),
+    "Merge": ("sha",),
+    "TakenBack": ("turn",),
+    "OnFork": ("fork",),
+    "TakenOver": ("times",),
+}
 """Fields of a part that stay when the words of a repository are forgotten."""
 
 
@@ -167,6 +173,12 @@ class BroughtHome(TurnPart, frozen=True):
     """Hosts that the environment asked for and did not get."""
     left_out: tuple[tuple[str, str], ...] = ()
     """Paths in the work tree that git did not take, each with the reason."""
+
+
+class TakenOver(TurnPart, frozen=True):
+    """How often the turn was begun again because the replica that ran it had ended: that is no fault of the turn."""
+
+    times: int = 0
 
 
 def part(payload: Mapping[str, Any], of: type[P]) -> P:

@@ -357,6 +357,22 @@ CREATE TABLE environment_marks (
     PRIMARY KEY (environment_id, mark)
 );
 
+-- The account in a cloud that all replicas share: one row.
+CREATE TABLE cloud (
+    id       INTEGER PRIMARY KEY CHECK (id = 1),
+    instance TEXT NOT NULL,                    -- tells our machines from those of other services in the account
+    next_at  DOUBLE PRECISION NOT NULL         -- by the database's clock: no machine is created before that
+);
+
+-- Who has a place in its plan, and who waits for one.
+CREATE TABLE cloud_places (
+    key    TEXT PRIMARY KEY,                   -- the environment
+    state  TEXT NOT NULL CHECK (state IN ('waiting', 'promised', 'held')),
+    ahead  INTEGER NOT NULL CHECK (ahead IN (0, 1)),
+    number BIGINT NOT NULL,                    -- the order in the line
+    holder TEXT NOT NULL                       -- the replica, whose death ends a wait and a promise
+);
+
 -- A repository's default branch after its setup and before any agent. The row is there before its snapshot is, and
 -- goes after it.
 CREATE TABLE snapshots (

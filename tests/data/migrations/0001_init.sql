@@ -59,6 +59,9 @@ purpose, home) VALUES
     ('abcd1234-9-checks', 'abcd1234', 9, 'used', 'checks', 0, NULL, NULL, 1790001300.0, 'checks', '{".profile": "00ff"}');
 INSERT INTO environment_marks (environment_id, mark) VALUES
     ('abcd1234-1', '0123456789abcdef0123456789abcdef');
+INSERT INTO cloud (id, instance, next_at) VALUES (1, '0123456789abcdef', 1790000100.0);
+INSERT INTO cloud_places (key, state, ahead, number, holder) VALUES
+    ('abcd1234-1', 'held', 0, 1, 'a1b2c3d4e5f6');
 INSERT INTO snapshots (name, repo_id, template, setup_sha256, setup, egress, commit_sha, branch, state, shallow,
 attempts, created_at) VALUES
     ('forgehand-7-1', 7, '', 'ab12', '["make"]', '[]', 'c0ffee', 'main', 'making', '[]', 0, 1790000100.0);
