@@ -115,7 +115,7 @@ def _told(head: str, trials: Sequence[CommandTrial], *, tails: bool) -> Iterator
             yield from _comment(f"It could not reach {', '.join(one.hosts)} (see `egress`).", deeper="    ")
         last = one.check.tail.strip().splitlines()[-MOST_TAIL_LINES:] if tails else []
         for line in last:
-            yield f"##     | {_plain(line)[:WIDTH]}"
+            yield f"##     | {_plain(line)[:WIDTH]}".rstrip()
     yield ""
 
 

@@ -21,7 +21,7 @@ _RAN_SOMETHING = re.compile(r"^(?:Ran [1-9]|running [1-9]|ok\s)", re.M)
 _OFFLINE = re.compile(
     r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|Temporary failure in name resolution|Could not resolve|"
     r"Name or service not known|Network is unreachable|Tunnel connection failed|no such host|407 Proxy|"
-    r"Could not find a version|Failed to establish a new connection|failed to (?:download|fetch|get)",
+    r"Failed to establish a new connection",
     re.IGNORECASE,
 )
 

@@ -25,6 +25,7 @@ _EXTRAS = ("test", "tests", "testing", "dev", "all")
 _EXTRA = re.compile(r"[A-Za-z0-9][\w.-]{0,60}")
 _STRINGS = re.compile(r"\"([^\"\n]{1,80})\"|'([^'\n]{1,80})'")
 _RUN = re.compile(r"session\.run\(([^()]{1,400})\)")
+_TOP = re.compile(r"test\w{0,60}\.py")
 _BRACES = re.compile(r"\{(?:posargs|toxinidir)[^{}]{0,80}\}/?")
 
 
@@ -79,11 +80,11 @@ class _Project:
             where = f"-s {folder} -t ." if is_package else f"-s {folder}"
             if any(path.startswith(f"{folder}/test") and path.endswith(".py") for path in self._folder.paths):
                 yield self._check(f"python3 -m unittest discover {where}", TESTS, f"{folder}/")
-        if top := next((one for one in sorted(self._folder.paths) if re.fullmatch(r"test\w*\.py", one)), None):
+        if top := min((one for one in self._folder.paths if _TOP.fullmatch(one)), default=None):
             yield self._check("python3 -m unittest", TESTS, top)
-        tools: Any = self._toml.get("tool")
-        if self._folder.first("ruff.toml", ".ruff.toml") or (isinstance(tools, dict) and "ruff" in tools):
-            yield self._check("ruff check .", "ruff check", "pyproject.toml")
+        named = "pyproject.toml" if _part(self._toml, "tool", "ruff") is not None else None
+        if source := self._folder.first("ruff.toml", ".ruff.toml") or named:
+            yield self._check("ruff check .", "ruff check", source)
 
     def _check(self, command: str, goal: str, source: str) -> Candidate:
         return Candidate(command, goal, source, NAME, hosts=HOSTS)

@@ -74,7 +74,8 @@ class InitTurn(TurnKind):
             log.warning("no fresh environment", extra={"turn": turn.key.workflow_id, "error": str(error)})
             return End(Outcome.FAILED, on_init.no_sandbox(error.why), {"verified": None})
         green = verification.dump([one.check for one in done if one.passed])
-        return To(Step.PUBLISH, {"verified": green}, parts=(msgspec.structs.replace(found, tried=trials.dump(done)),))
+        columns = {"verified": green, "branch": BRANCH}
+        return To(Step.PUBLISH, columns, parts=(msgspec.structs.replace(found, tried=trials.dump(done)),))
 
     async def publish(self, services: Services, turn: Turn, session: Session) -> Move:
         """Safe to repeat: the same trials give the same commit, and its branch has one pull request."""
@@ -173,7 +174,7 @@ async def _pushed(work: TurnWork, done: Sequence[CommandTrial]) -> Move:
         return End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
     except GitHubRefused as error:
         return End(Outcome.REFUSED, await turn_commit.refusal_words(work, error))
-    columns = {"commit_sha": sha, "branch": BRANCH}
+    columns = {"commit_sha": sha}
     checks = [one.check for one in done]
     body = [on_init.asked_for(work.turn.requester, work.turn.number), _told(done, checks)]
     try:
