@@ -37,6 +37,8 @@ class Does(StrEnum):
     """An agent answers. Nobody looks at its changes to the work tree."""
     PUSHES = "pushes"
     """A known commit is pushed or taken back, without agent, environment or money."""
+    TRIES = "tries"
+    """Commands run in a fresh environment, without agent or model; what passes is proposed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +93,8 @@ class Traits:
 
     @property
     def is_free(self) -> bool:
-        return self.does is Does.PUSHES
+        """Tell whether no agent works, so that no model is asked."""
+        return self.does in (Does.PUSHES, Does.TRIES)
 
     def told(self, *, fork: bool) -> str:
         return self.instructions + ON_A_FORK if fork and not self.judges else self.instructions

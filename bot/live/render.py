@@ -55,7 +55,8 @@ def _is_too_long(texts: list[str]) -> bool:
 def _final_parts(view: TurnView) -> list[tuple[str, int]]:
     """Return each section with its rank: the higher, the sooner it is left out."""
     collected, outcome = view.turn.part(BroughtHome), view.turn.outcome or Outcome.FAILED
-    verified = outcome in _PUSHED and view.turn.traits.checks_followed
+    has_to_tell = view.turn.traits.checks_followed and (bool(view.verified) or not view.turn.traits.is_free)
+    verified = outcome in _PUSHED and has_to_tell
     return [
         (_final_headline(view, outcome), 0),
         (sections.request(view), 0),

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from bot import commands
+from bot import commands, survey
 from bot.agent import diffs, findings, material
 from bot.errors import BadRepoConfig, CommandError
 from bot.live import questions
@@ -94,7 +94,19 @@ def _review(text: str) -> object:
     return findings.read({"summary": text, "verdict": text, "comments": [finding]})
 
 
+def _surveyed(name: str, before: str = "") -> Reader:
+    return lambda text: survey.candidates([name], {name: before + text})
+
+
 READERS: Mapping[str, Reader] = {
+    "survey of a workflow": _surveyed(".github/workflows/ci.yml", "jobs: {a: {steps: [{run: '"),
+    "survey of a workflow, as it is": _surveyed(".github/workflows/ci.yml"),
+    "survey of a Makefile": _surveyed("Makefile", "test:\n"),
+    "survey of a README": _surveyed("README.md", "```\n"),
+    "survey of pyproject": _surveyed("pyproject.toml"),
+    "survey of tox": _surveyed("tox.ini", "[testenv]\ncommands ="),
+    "survey of nox": _surveyed("noxfile.py", "session.run("),
+    "survey of package.json": _surveyed("package.json", '{"scripts": {"test": "'),
     "command parser": lambda text: _parsed(f"/claude {text}"),
     "command parser, command below": lambda text: _parsed(f"{text}\n/claude fix it"),
     "command misaddressed": lambda text: commands.misaddressed(text, app_slug="forge"),
