@@ -13,6 +13,7 @@ from bot import settings
 from bot.cli import console
 from bot.cli.asked import AsJson, Config, read_store
 from bot.cli.shape import CommandGroup
+from bot.cli.table import Column, print_table
 from bot.errors import BadRepoConfig
 
 if TYPE_CHECKING:
@@ -69,4 +70,11 @@ def show(
         return account_settings.listed(limits, choices)
 
     rows = read_store(config, look)
-    console.print_rows(rows, lambda row: f"{row['title']}: {row['words']} ({row['source']})", as_json=as_json)
+    print_table(rows, COLUMNS, as_json=as_json)
+
+
+COLUMNS = (
+    Column("SETTING", lambda row: row["title"]),
+    Column("VALUE", lambda row: row["words"]),
+    Column("SET BY", lambda row: row["source"]),
+)

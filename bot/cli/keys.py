@@ -13,6 +13,7 @@ from bot import settings
 from bot.cli import console
 from bot.cli.asked import AsJson, Config
 from bot.cli.shape import CommandGroup
+from bot.cli.table import Column, print_table
 from bot.cli.vault_access import installation_of, opened
 from bot.errors import UserError
 from bot.settings import Secret
@@ -60,11 +61,15 @@ async def _set(config: Path | None, name: str, value: Secret, account: str | Non
 def list_(as_json: AsJson = False, config: Config = None) -> None:
     """List the stored keys, never their values."""
 
-    def line(row: dict[str, Any]) -> str:
-        shown = row["fingerprint"] or "CANNOT BE READ: set it again"
-        return f"{row['name']}  {row['for']}  {row['age_days']:.0f} days old  {shown}"
+    print_table(console.run(_list(config)), COLUMNS, as_json=as_json, none="No keys are stored.")
 
-    console.print_rows(console.run(_list(config)), line, as_json=as_json, none="No keys are stored.")
+
+COLUMNS = (
+    Column("NAME", lambda row: row["name"]),
+    Column("FOR", lambda row: row["for"]),
+    Column("DAYS OLD", lambda row: f"{row['age_days']:.0f}", right=True),
+    Column("FINGERPRINT", lambda row: row["fingerprint"] or "CANNOT BE READ: set it again"),
+)
 
 
 async def _list(config: Path | None) -> list[dict[str, Any]]:

@@ -156,7 +156,10 @@ class Desk:
 
     async def without_command(self, remark: Remark, plain: str = replies.NO_COMMAND) -> Handled:
         """Ignore it; the reason is `plain`, unless a person seems to mean a command."""
-        slug = (await self.github.identity()).slug
+        identity = await self.github.identity()
+        if remark.author.id == identity.bot_id:
+            return ignored(replies.OWN_TEXT)
+        slug = identity.slug
         if not remark.is_bot and await made_of(
             remark.body[:LOOKED_AT], partial(commands.misaddressed, word=self.settings.command, app_slug=slug)
         ):

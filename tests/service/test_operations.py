@@ -83,7 +83,8 @@ async def test_the_operator_reads_who_did_what_and_is_reminded_of_a_pause(world:
     acts = [(one["actor"], one["action"], one["subject"]) for one in told if one["actor"] == "operator"]
     assert [one[1] for one in acts] == ["key forgotten", "resume", "pause", "key stored"], "newest first"
     assert acts[0] == ("operator", "key forgotten", "ANTHROPIC_API_KEY")
-    assert len(lines) == 3 and "operator  key forgotten: ANTHROPIC_API_KEY" in lines[0]
+    assert lines[0].split() == ["WHEN", "WHO", "WHAT"]
+    assert len(lines) == 4 and "operator  key forgotten: ANTHROPIC_API_KEY" in lines[1]
     assert "canary" not in str(told)
 
 
