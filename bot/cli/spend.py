@@ -66,7 +66,11 @@ def command(
 def _columns(by: SpendGrouping) -> list[Column]:
     named = [Column("SESSION", lambda row: row["session"]), Column("THREAD", lambda row: row["thread"] or "(gone)")]
     if by is not SpendGrouping.SESSION:
-        named = [Column(by.upper(), lambda row: str(row[by] or ("(sandboxes)" if by == "model" else "(unknown)")))]
+        named = [
+            Column(
+                by.upper(), lambda row: str(row[by] or ("(sandboxes)" if by is SpendGrouping.MODEL else "(unknown)"))
+            )
+        ]
     return [
         *named,
         Column("USD", lambda row: f"{row['cost_usd']:.4f}", right=True),

@@ -139,7 +139,7 @@ class Desk:
     async def links(self, key: TurnKey) -> str:
         """Lead to the live comment of a turn, to its pull request and to the session's page."""
         session, comment = await sessions.session(self.store, key.session), await posts.get(self.store, key)
-        pages, address = self.settings.public_url, ""
+        pages, address = self.settings.pages_url, ""
         if comment is not None and comment.comment_id is not None:
             address = self.outbound.comment_address(session.thread, comment.comment_id)
         found = [

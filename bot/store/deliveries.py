@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bot.models import DeliveryId, SessionId
+from bot.store import audit
 from bot.store.base import Store
 from bot.store.records import Record
 from bot.store.rows import Database, many, one, run, statement
@@ -181,13 +182,21 @@ async def line(store: Store, guid: str) -> LedgerLine | None:
     return await LedgerLine.one(store, statement(_LINES, sought="guid = :guid"), guid=guid, limit=1)
 
 
-async def reopen(store: Store, guid: str) -> bool:
-    """Let it be acted upon once more; False if its body is gone."""
+async def reopen(store: Store, guid: str, *, by: str) -> bool:
+    """Let it be acted upon once more, and note who wanted that; False if its body is gone."""
     sql = """
     UPDATE deliveries SET state = 'received', reason = NULL, attempts = 0
     WHERE guid = :guid AND state = 'failed' AND body IS NOT NULL
     """
-    return await store.run(sql, guid=guid) == 1
+    at = store.now()
+
+    def work(db: Database) -> bool:
+        if run(db, sql, guid=guid) != 1:
+            return False
+        audit.put(db, at, by, "delivery replayed", guid)
+        return True
+
+    return await store.write(work)
 
 
 async def count_try(store: Store, guid: DeliveryId) -> int:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from itertools import pairwise
+from pathlib import Path
+
+import pytest
 
 from bot.cli import table
 from bot.cli.table import Column
@@ -140,3 +144,33 @@ async def test_the_log_of_a_session_follows_its_agent_to_the_end(world: World) -
         world.model.release("on")
         followed = await forgehand(world.environment, "sessions", "logs", session, "--follow")
     assert "All is well here." in followed.out
+
+
+async def test_triggers_are_tried_on_what_came_lately(world: World, tmp_path: Path) -> None:
+    config = tmp_path / "forgehand.yml"
+    config.write_text("triggers: {label: true, issue_opened: true, review_opened: true, ci_fix: true}\n", "utf-8")
+    world.model.default(Script([Say("Nothing to do.")]))
+    async with world.bot():
+        world.say("/claude look around")
+        assert await world.outcome() == "no_change"
+        for title in ("One", "Two"):
+            world.github.open_issue(world.repo, title=title, by="alice")
+
+        async def known() -> bool:
+            rows = (await forgehand(world.environment, "deliveries", "list", "--json")).json
+            return len([row for row in rows if (row["event"], row["action"]) == ("issues", "opened")]) == 2
+
+        async with asyncio.timeout(30):
+            while not await known():
+                await world.github.idle()
+        tried = ("config", "try", str(config), "--repo", world.repo.full_name)
+        rows = {row["trigger"]: row for row in (await forgehand(world.environment, *tried, "--json")).json}
+        text = (await forgehand(world.environment, *tried)).out
+        nothing = await forgehand(world.environment, *tried[:-1], "octo-org/none")
+    opened = rows["issue_opened"]
+    assert (opened["at_most"], opened["kind"]) == (2, "run")
+    assert opened["at_most_usd"] == pytest.approx(2 * opened["each_usd"]) and opened["each_usd"] > 0
+    assert rows["review_opened"]["at_most"] == 0 and rows["review_opened"]["each_usd"] is None
+    assert "Each number is the most" in text and "`ci_fix`: whether checks fail is not kept" in text
+    assert "The ledger begins only" in text and "unknown" in text
+    assert nothing.code == 1 and "nothing of octo-org/none" in nothing.err

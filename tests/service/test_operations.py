@@ -71,7 +71,7 @@ async def test_paused_nothing_new_begins_and_all_see_it_until_it_is_resumed(worl
 
 async def test_the_operator_reads_who_did_what_and_is_reminded_of_a_pause(world: World) -> None:
     async with served(world):
-        for words, stdin in ((["keys", "set", "ANTHROPIC_API_KEY"], "canary-of-a-key"), (["pause"], "")):
+        for words, stdin in ((["keys", "set", "ANTHROPIC_API_KEY", "--no-check"], "canary-of-a-key"), (["pause"], "")):
             assert (await forgehand(world.environment, *words, stdin=stdin)).code == 0
         well = await checkup.examine_folder(world.root / "data", world.database)
         assert (await forgehand(world.environment, "resume")).code == 0
