@@ -81,7 +81,9 @@ async def serving(values: Mapping[str, str]) -> AsyncIterator[SetUp]:
 
 async def _with_own_key(stack: AsyncExitStack, folder: Path, where: Address) -> str:
     """Make a key, but only where nothing is encrypted yet and no other replica would need the same one."""
-    if not isinstance(where, Path) or await asyncio.to_thread(accounts.peek_credential, where):
+    is_shared = not isinstance(where, Path)
+    sealed = [] if is_shared else await asyncio.to_thread(accounts.peek_credential, where)
+    if is_shared or sealed:
         raise SettingsError(settings.NO_SECRET_KEY)
     stack.enter_context(DataDirLock(folder))
     return str(own_key.make(folder))
