@@ -60,15 +60,19 @@ class LimitKey:
 
 
 LIMITS = (
-    LimitKey("session_budget", "One session", lambda limits: limits.session_budget_usd),
-    LimitKey("day_budget", "A day (UTC)", lambda limits: limits.day_budget_usd),
-    LimitKey("month_budget", "A month (UTC)", lambda limits: limits.month_budget_usd),
-    LimitKey("sessions", "Sessions at once", lambda limits: limits.max_sessions, dollars=False),
+    LimitKey(
+        "session_budget", "Dollars for one thread (an issue or pull request)", lambda limits: limits.session_budget_usd
+    ),
+    LimitKey("day_budget", "Dollars for all repositories in a day (UTC)", lambda limits: limits.day_budget_usd),
+    LimitKey("month_budget", "Dollars for all repositories in a month (UTC)", lambda limits: limits.month_budget_usd),
+    LimitKey(
+        "sessions", "Threads that are worked on at the same time", lambda limits: limits.max_sessions, dollars=False
+    ),
 )
 TRIGGERS = {
-    "label": "Label that starts work",
+    "label": "Label on an issue or pull request that starts work",
     "issue_opened": "New issues by people with write access start work",
-    "review_label": "Label that asks for a review",
+    "review_label": "Label on a pull request that asks for a review",
     "review_team": "Team that can be asked for a review",
     "review_user": "User who can be asked for a review",
     "review_opened": "Review pull requests when they are opened or marked ready",

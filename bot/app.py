@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount
 
-from bot import events, logs, vault
+from bot import checkup, events, logs, vault
 from bot.errors import SettingsError
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
@@ -47,7 +47,7 @@ from bot.web.gateway import Credentials, Dialect, Gateway
 from bot.web.gateway.clients import closed
 from bot.web.health import Health
 from bot.web.overload import Sturdy
-from bot.web.pages.site import Site
+from bot.web.pages.site import Site, SiteParts
 from bot.web.schema import schema_routes
 from bot.web.server import Server, tcp_socket
 from bot.web.webhooks import webhook_routes
@@ -112,7 +112,10 @@ async def running(
         work = ServiceLoops(services, notices, found.replicas, began)
         await work.begin(stack)
         health.ready(work.parts(), choice.provider)
-        await stack.enter_async_context(site.opened(work.desk, kept, services.agent, services.redactor))
+        given = SiteParts(
+            work.desk, kept, services.agent, services.redactor, work.parts(), partial(checkup.examine, settings)
+        )
+        await stack.enter_async_context(site.opened(given))
         yield Running(server.url, choice.words, store.replica)
 
 
@@ -217,7 +220,7 @@ async def _assemble(stack: AsyncExitStack, given: _Given, choice: EnvironmentCho
     notices.on(Topic.MADE, quotas.note)
     outbound = Outbound(github, redactor, on_made=partial(notices.tell, Topic.MADE))
     folds = Folds(store, Claude())
-    shown = PageSettings(settings.command, settings.limits, settings.public_url or "", settings.github.url)
+    shown = PageSettings(settings.command, settings.limits, settings.pages_url, settings.github.url)
     places = QueuePlaces(store, settings.limits, clock)
     page = Page(store, folds, shown, find_place=places.of, clock=clock)
     board = LiveBoard(store, outbound, page, quotas, notices, clock)

@@ -70,7 +70,7 @@ class CliRequests:
         """Replay a delivery of the ledger by its GUID, or a new one that came with the request."""
         guid, store = body.get("guid", ""), self._desk.store
         if "delivery" not in body:
-            if await deliveries.reopen(store, guid):
+            if await deliveries.reopen(store, guid, by=OPERATOR):
                 return True, f"Forgehand handles delivery {guid} again."
             return False, NOT_KEPT
         new = msgspec.json.decode(body["delivery"], type=NewDelivery)

@@ -108,6 +108,23 @@ async def living(store: Store) -> list[Replica]:
     return [Replica.of(row) for row in await store.many("SELECT * FROM replicas ORDER BY started_at, id")]
 
 
+@dataclass(frozen=True)
+class ReplicaAtWork(Replica):
+    """A replica with what it does now."""
+
+    turns: int
+    beat_seconds_ago: float
+
+
+async def at_work(store: Store) -> list[ReplicaAtWork]:
+    server, running = await store.server(), await turns(store)
+    now = server.now if server is not None else store.now()
+    return [
+        ReplicaAtWork(**vars(one), turns=running.get(one.id, 0), beat_seconds_ago=max(0.0, now - one.beat_at))
+        for one in await living(store)
+    ]
+
+
 async def give_up(store: Store, dead: Replica) -> bool:
     """Declare it dead, unless its beat has moved; True if we did it. Requests to the model that it had open are
     settled by whoever leads."""

@@ -85,6 +85,7 @@ _FORGOTTEN = (
     "DELETE FROM findings WHERE repo_id = :repo_id",
     "DELETE FROM ci_watches WHERE repo_id = :repo_id",
     "DELETE FROM ci_attempts WHERE repo_id = :repo_id",
+    "UPDATE repos SET config_problem = NULL WHERE id = :repo_id",
     "UPDATE deliveries SET body = NULL WHERE repo_id = :repo_id AND state <> 'received'",
 )
 _HELD = """

@@ -72,6 +72,10 @@ def wait_behind(count: int) -> str:
 NO_COMMAND = "there is no command in it"
 OWN_EDIT = "it is our own edit"
 """Reasons for ignoring what is not meant for us: the ledger has them, `why` does not repeat them."""
+OWN_TEXT = "it is our own text"
+OWN_CHECK = "it is a check run of our own"
+NOISE = (OWN_EDIT, OWN_TEXT, OWN_CHECK)
+"""Reasons of the deliveries that our own work causes: a long turn has hundreds."""
 
 
 def no_command_but_named(command: str) -> str:

@@ -106,7 +106,7 @@ async def _show(work: TurnWork, pull: Pull, file: Path) -> None:
     services, turn = work.services, work.turn
     fork = turn.part(OnFork).fork
     assert fork is not None and turn.base_sha is not None
-    public = services.settings.public_url
+    public = services.settings.pages_url
     size = (await asyncio.to_thread(file.stat)).st_size
     patch = Patch(
         number=pull.number,

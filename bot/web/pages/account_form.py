@@ -77,7 +77,7 @@ def _field(name: str, title: str, stored: str, entered: Entered) -> Field:
 
 async def change_limits(store: Store, limits: Limits, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
     changed = await _change(store, row, visitor, fields, account_settings.read_limits(fields, limits))
-    titles = {one.name: one.title.lower() for one in LIMITS}
+    titles = {one.name: f"{one.title[:1].lower()}{one.title[1:]}" for one in LIMITS}
     return _said([titles[name] for name in changed], "The change applies from the next request to the model.")
 
 
