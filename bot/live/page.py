@@ -17,7 +17,7 @@ from bot.live.questions import TickBox
 from bot.live.state import Folds, LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
 from bot.settings import Limits
-from bot.store import approvals, machines, operations, posts, sessions, spend
+from bot.store import approvals, findings, machines, operations, sessions, spend
 from bot.store.approvals import Approval, ApprovalKind, ApprovalState
 from bot.store.base import Store
 from bot.store.machines import Sample
@@ -188,7 +188,7 @@ class Page:
     async def _open_findings(self, turn: Turn, session: Session) -> int:
         if turn.outcome is not Outcome.PUSHED or turn.part(OnFork).fork is not None or session.pull_number is None:
             return 0
-        return len(await posts.open_findings(self._store, session.repo_id, session.pull_number))
+        return len(await findings.open_findings(self._store, session.repo_id, session.pull_number))
 
     async def _means(self, turn: Turn) -> FundsState:
         if turn.agent_error == funds.CEILING:

@@ -23,7 +23,7 @@ from bot.sessions import reading
 from bot.sessions.reading import briefing
 from bot.sessions.rights import allowed_subagents
 from bot.sessions.services import Services
-from bot.store import approvals, conversation, posts, sessions
+from bot.store import approvals, conversation, findings, sessions
 from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalRequest, ApprovalState, Scope
 from bot.store.conversation import StoredMessage
 from bot.store.sessions import Turn
@@ -72,7 +72,7 @@ async def answer_in_diff(services: Services, turn: Turn) -> None:
         ):
             settled.append(spot.comment_id)
     await resolve_discussions(services, thread, settled)
-    await posts.resolve_answered(services.store, thread.repo.id, settled)
+    await findings.resolve_answered(services.store, thread.repo.id, settled)
 
 
 async def resolve_discussions(services: Services, thread: Thread, comment_ids: Collection[int]) -> None:

@@ -13,7 +13,7 @@ from bot.agent import diffs, findings
 from bot.agent.findings import ReviewFinding, ReviewVerdict
 from bot.models import RepoId, SessionId
 from bot.sessions.reviews import earlier
-from bot.store.posts import StoredFinding
+from bot.store.findings import StoredFinding
 from bot.words import on_reviews
 
 GOOD: dict[str, Any] = {"path": "a.py", "line": 3, "severity": "major", "confidence": 0.8, "body": "Wrong."}

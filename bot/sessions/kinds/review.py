@@ -26,7 +26,8 @@ from bot.sessions.reviews import earlier, placing
 from bot.sessions.reviews.earlier import Placed, Sorted
 from bot.sessions.services import Services
 from bot.sessions.starting_point import Start
-from bot.store import ci, posts, sessions
+from bot.store import ci, sessions
+from bot.store import findings as stored_findings
 from bot.store.sessions import Session, Turn
 from bot.words import endings, on_reviews
 from bot.words.on_reviews import ReviewAccount
@@ -218,7 +219,7 @@ async def _remember(work: _Work, review_id: int) -> None:
     await _let_go(work, review_id)
     fixed = [one.comment_id for one in work.found.resolved if one.comment_id is not None]
     await dialogue.resolve_discussions(services, thread, fixed)
-    await posts.put_findings(services.store, new, [one.id for one in work.found.resolved])
+    await stored_findings.put_findings(services.store, new, [one.id for one in work.found.resolved])
 
 
 async def _let_go(work: _Work, review_id: int) -> None:

@@ -21,7 +21,7 @@ from bot.proposal.verification import CheckedCommand
 from bot.sessions import starting_point
 from bot.sessions.agent_memory import MEMORY_REFUSED
 from bot.sessions.services import Services
-from bot.store import posts, sessions
+from bot.store import findings, sessions
 from bot.store.conversation import StoredMessage
 from bot.store.sessions import Turn
 from bot.text.blocks import plain
@@ -142,7 +142,7 @@ async def diff_to_review(
 ) -> tuple[Diff, list[tuple[str, str]]]:
     """Return the diff to review, and more data with its names."""
     extras = []
-    if said := await posts.open_findings(services.store, turn.repo_id, turn.number):
+    if said := await findings.open_findings(services.store, turn.repo_id, turn.number):
         extras.append(("your earlier findings, which are still open", on_reviews.listed(said)))
     last = await last_reviewed(services, turn)
     if last is None or last == change.head:
@@ -163,7 +163,7 @@ async def own_findings(services: Services, turn: Turn) -> list[tuple[str, str]]:
     number = turn.number if starting_point.is_on_pull(turn, session) else session.pull_number
     if not turn.traits.reads_findings or number is None:
         return []
-    said = await posts.open_findings(services.store, turn.repo_id, number)
+    said = await findings.open_findings(services.store, turn.repo_id, number)
     name = "your own findings in reviews of the pull request, which are still open"
     return [(name, on_reviews.listed(said))] if said else []
 

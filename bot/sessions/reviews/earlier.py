@@ -15,8 +15,8 @@ from bot.git.errors import RefMissing
 from bot.github.types import Pull, TokenPurpose
 from bot.sessions.services import Services
 from bot.sessions.starting_point import compared, remote_access
-from bot.store import posts, sessions
-from bot.store.posts import StoredFinding
+from bot.store import findings, sessions
+from bot.store.findings import StoredFinding
 from bot.store.sessions import Turn
 
 MAX_DIFF_BYTES = 4 << 20
@@ -69,7 +69,7 @@ class Sorted:
 
 async def sort(services: Services, turn: Turn, pull: Pull, review: ReviewReport) -> Sorted:
     """Sort the findings; a repetition sorts the same, as this very turn's own do not count as earlier."""
-    known = await posts.open_findings(services.store, turn.repo_id, turn.number)
+    known = await findings.open_findings(services.store, turn.repo_id, turn.number)
     before = [one for one in known if (one.session_id, one.turn) != (turn.key.session, turn.key.n)]
     code = _Code(services, turn)
     there = await shown(services, turn, pull)
@@ -87,7 +87,7 @@ async def sort(services: Services, turn: Turn, pull: Pull, review: ReviewReport)
         repeated += bool(same)
         if not same:
             lines = there[path].shown_of(one.first, one.line) if path in there else None
-            new.append(Placed(posts.finding_name(turn.key, place), place, one, digest, lines))
+            new.append(Placed(findings.finding_name(turn.key, place), place, one, digest, lines))
     on_lines = [one for one in new if one.shown is not None][:MOST_ON_LINES]
     resolved = [  # the agent names it, or its code is gone
         one
