@@ -97,7 +97,13 @@ class Traits:
         return self.instructions + ON_A_FORK if fork and not self.judges else self.instructions
 
 
-_FACTS = {"HandedOver": ("posted",), "Merge": ("sha",), "TakenBack": ("turn",), "OnFork": ("fork",)}
+_FACTS = {
+    "Aim": ("findings", "unasked"),
+    "HandedOver": ("posted",),
+    "Merge": ("sha",),
+    "TakenBack": ("turn",),
+    "OnFork": ("fork",),
+}
 """Fields of a part that stay when the words of a repository are forgotten."""
 
 
@@ -142,6 +148,15 @@ class Places(TurnPart, frozen=True):
     @property
     def asked(self) -> tuple[Spot, ...]:
         return self.discussions or ((self.spot,) if self.spot else ())
+
+
+class Aim(TurnPart, frozen=True):
+    """What a turn is to look at, and whether a person asked for it."""
+
+    findings: tuple[str, ...] = ()
+    """The findings of our reviews that it is to fix, or to look at again."""
+    unasked: bool = False
+    """The repository's config started it."""
 
 
 class OnFork(TurnPart, frozen=True):

@@ -12,7 +12,8 @@ from typing import Any
 from bot import funds, repo_config
 from bot.funds import BudgetTerms, Funds, FundsState
 from bot.kinds.shape import OnFork
-from bot.live import questions, render, sections
+from bot.live import open_findings, questions, render, sections
+from bot.live.open_findings import Reviewed
 from bot.live.questions import TickBox
 from bot.live.state import Folds, LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
@@ -74,6 +75,8 @@ class TurnView:
     """So many sessions are at work that this comment is updated at the start and the end only."""
     public_url: str = ""
     """The address of our pages; empty if nobody else can reach them."""
+    reviewed: Reviewed | None = None
+    """The findings that stand in the comment of the newest review."""
     findings: int = 0
     """Open findings of our reviews of the pull request that was pushed to."""
 
@@ -159,6 +162,7 @@ class Page:
             subagents=_most_subagents(turn, limits) if state.spawns_refused else (0, 0),
             public_url=self._settings.public_url,
             findings=await self._open_findings(turn, session),
+            reviewed=await open_findings.of_turn(self._store, turn),
         )
 
     async def render(self, key: TurnKey, *, crowded: bool = False) -> Rendered:
@@ -176,9 +180,17 @@ class Page:
             return offered + [questions.STOP] * (turn.stop_requested is None)
         if turn.stop_requested == endings.TRANSFERRED:  # what is ticked elsewhere would be asked of another thread
             return []
+        return await self._at_the_end(turn, session, asked, means) + open_findings.boxes(
+            await open_findings.of_turn(self._store, turn)
+        )
+
+    async def _at_the_end(
+        self, turn: Turn, session: Session, asked: Sequence[Approval], means: FundsState
+    ) -> list[TickBox]:
         latest = await sessions.latest(self._store, session.thread)
         if latest is None or latest.key != turn.key:
             return []
+        offered = [box for one in _open(asked) for box in _to_answer(one)]
         offered += [box for one in questions.answerable(asked) for box in questions.to_answer_late(one.id)]
         at_the_end = questions.at_the_end(turn.outcome or Outcome.FAILED, means)
         return offered + [

@@ -81,6 +81,7 @@ _FORGOTTEN = (
     statement("DELETE FROM approvals {own}", own=_OWN),
     statement("DELETE FROM samples {own}", own=_OWN),
     "DELETE FROM findings WHERE repo_id = :repo_id",
+    "DELETE FROM dismissals WHERE repo_id = :repo_id",
     "DELETE FROM ci_watches WHERE repo_id = :repo_id",
     "DELETE FROM ci_attempts WHERE repo_id = :repo_id",
     "UPDATE deliveries SET body = NULL WHERE repo_id = :repo_id AND state <> 'received'",
