@@ -13,7 +13,7 @@ from bot.live.questions import TickBox
 from bot.live.sections import clip, clock, duration, line, ordinal, roughly, tokens
 from bot.models import Outcome, Step, TokenUsage, TurnState
 from bot.outbound import prose
-from bot.proposal import verification
+from bot.proposal import titles, verification
 from bot.words import endings, on_approvals, on_findings, on_forks, on_reviews
 
 if TYPE_CHECKING:
@@ -112,6 +112,13 @@ def _answer(view: TurnView) -> str:
     return sections.agents_words(text, MOST_QUOTED, SHORTENED)
 
 
+def _so_far(view: TurnView) -> str:
+    """Show what the agent said last, without the title that its last message may hold for the pull request."""
+    said = view.state.said
+    words = titles.parted(said)[1] if view.turn.traits.changes else said
+    return sections.agents_words(clip(words.strip(), MOST_SAID), 2 * MOST_SAID)
+
+
 def _saved(view: TurnView) -> str:
     if view.turn.state is not TurnState.DONE:
         return endings.being_saved(view.turn.key.rescue_ref)
@@ -183,7 +190,7 @@ def _running_parts(view: TurnView) -> list[tuple[str, int]]:
         (sections.checks(view), 3),
         (_todo(view.state), 3),
         (_now(view), 0),
-        (sections.agents_words(clip(view.state.said.strip(), MOST_SAID), 2 * MOST_SAID), 4),
+        (_so_far(view), 4),
         (sections.subagents(view), 2),
         (sections.files_so_far(view.state), 5),
         (sections.tools(view.state), 6),

@@ -175,6 +175,13 @@ def test_what_the_operator_paused_is_not_said_to_begin_in_a_moment() -> None:
         assert "in a moment" not in text and "may take" not in text
 
 
+def test_a_title_for_the_pull_request_is_not_said_in_the_comment() -> None:
+    said = fold(AgentSaid("Title: Clamp prices at zero\n\nNo price is negative now.", None))
+    text = render.comment(view(said, step=Step.PUBLISH))
+    assert "> No price is negative now." in text and "> Title" not in text
+    assert "> Title: Clamp" in render.comment(view(said, step=Step.PUBLISH, kind="ask", asked_as="ask"))
+
+
 def test_a_call_that_waits_for_a_yes_is_not_said_to_run() -> None:
     question = Approval(
         SESSION.id,

@@ -50,7 +50,8 @@ def rules(config: Reviewing, paths: Sequence[str] | None) -> str:
 
 def _rules(config: Reviewing, paths: Sequence[str] | None) -> Iterator[str]:
     if config.ignore:
-        yield f"- Do not review files that match {', '.join(shown(one, MOST_PATTERN) for one in config.ignore)}, and report nothing there."
+        named = ", ".join(shown(one, MOST_PATTERN) for one in config.ignore)
+        yield f"- Do not review files that match {named}, and report nothing there."
     if config.threshold is not Severity.NIT:
         yield f"- Milder findings than {config.threshold} are not posted: leave them out."
     for one in _touching(config.paths, paths):
