@@ -8,35 +8,20 @@ from typing import Protocol
 
 from bot.agent.findings import Severity
 from bot.text.markup import shown
+from bot.words.on_reviews import Dismissed, Known
 
 MOST_LISTED = 50
 MOST_SHOWN = 160
 
 
-class Finding(Protocol):
-    @property
-    def id(self) -> str: ...
+class Finding(Known, Protocol):
     @property
     def severity(self) -> Severity: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def line(self) -> int: ...
-    @property
-    def body(self) -> str: ...
 
 
-class Dismissal(Protocol):
+class Dismissal(Dismissed, Protocol):
     @property
     def finding_id(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def body(self) -> str: ...
-    @property
-    def login(self) -> str: ...
-    @property
-    def why(self) -> str: ...
     @property
     def at(self) -> float: ...
 
