@@ -11,7 +11,7 @@ from bot.errors import GitHubRefused
 from bot.events.threads import BoxTicked, Remark
 from bot.handlers.desk import Desk
 from bot.live import open_findings
-from bot.models import Thread
+from bot.models import Thread, TurnKey
 from bot.store import findings, sessions
 from bot.store.findings import StoredFinding
 
@@ -40,11 +40,10 @@ async def meant(name: str | None, remark: Remark, desk: Desk) -> StoredFinding |
     return await findings.by_comment(desk.store, repo, remark.spot.comment_id) if remark.spot else None
 
 
-async def redraw(remark: Remark, number: int, desk: Desk) -> None:
-    """Write the list of findings again."""
-    latest = await sessions.latest(desk.store, remark.thread)
-    newest = await open_findings.newest_review(desk.store, latest, number) if latest else None
-    if newest is not None:
+async def redraw(one: StoredFinding, desk: Desk) -> None:
+    """Write the list of findings again in which it stands."""
+    turn = await sessions.turn(desk.store, TurnKey(one.session_id, one.turn))
+    if (newest := await open_findings.newest_review(desk.store, turn)) is not None:
         await desk.redraw(newest.key)
 
 

@@ -45,12 +45,14 @@ async def of_turn(store: Store, turn: Turn) -> Reviewed | None:
     )
 
 
-async def newest_review(store: Store, turn: Turn, number: int | None = None) -> Turn | None:
+async def newest_review(store: Store, turn: Turn) -> Turn | None:
     """Return the newest review of the turn's pull request that has ended, in the turn's session."""
-    wanted = turn.number if number is None else number
-    known = await sessions.turns_of(store, turn.key.session)
-    ended = [one for one in known if one.traits.judges and one.number == wanted and one.outcome is Outcome.REVIEWED]
+    ended = reviews_of(await sessions.turns_of(store, turn.key.session), turn.number)
     return ended[-1] if ended else None
+
+
+def reviews_of(turns: Sequence[Turn], number: int) -> list[Turn]:
+    return [one for one in turns if one.traits.judges and one.number == number and one.outcome is Outcome.REVIEWED]
 
 
 def boxes(reviewed: Reviewed | None) -> list[TickBox]:

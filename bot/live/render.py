@@ -154,7 +154,7 @@ def _next(view: TurnView, outcome: Outcome) -> str:
 
 def _about_findings(view: TurnView) -> str:
     aimed = len(view.turn.part(Aim).findings)
-    if aimed and repo_config.load(view.turn.config).triggers.review_fixes:
+    if aimed and view.means is FundsState.LEFT and repo_config.load(view.turn.config).triggers.review_fixes:
         return on_findings.will_look(aimed)
     return on_reviews.open_still(view.findings, view.command)
 

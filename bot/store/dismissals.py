@@ -13,7 +13,7 @@ from bot.store.rows import Database, run
 
 MOST = 500
 """A repository keeps so many, the newest."""
-MOST_BODY = 2_000
+MOST_BODY = 6_000
 MOST_WHY = 500
 
 

@@ -167,6 +167,7 @@ LONG = "The total is rounded before the discount is taken off, so cents are lost
         (("a.py", "c0de", LONG), ("a.py", "c0de", LONG), True),
         (("a.py", "c0de", "Rounded before the discount: cents are lost."), ("a.py", "c0de", LONG), True),
         (("moved.py", "c0de", LONG), ("a.py", "c0de", LONG), True),
+        (("moved.py", "c0de", f"{LONG} Also here."), ("a.py", "c0de", LONG), False),
         (("a.py", "0ther", LONG), ("a.py", "c0de", LONG), True),
         (("a.py", "0ther", "Wrong."), ("a.py", "c0de", "Wrong."), False),
         (("a.py", "c0de", "Somebody can inject SQL here."), ("a.py", "c0de", LONG), False),

@@ -30,7 +30,7 @@ async def handle(command: OnFinding, remark: Remark, desk: Desk) -> Handled:
     await dismissals.take_back(desk.store, known, remark.author.login)
     if one is not None:
         await named_findings.tell(one, on_findings.open_again(remark.author.login), remark, desk)
-        await named_findings.redraw(remark, one.number, desk)
+        await named_findings.redraw(one, desk)
     else:
         await desk.reply(remark, on_findings.open_again(remark.author.login))
     return acted(one.session_id if one else None)

@@ -36,7 +36,7 @@ async def handle(command: OnFinding, remark: Remark, desk: Desk) -> Handled:
         await discussions.resolve(desk.github, desk.outbound, named_findings.of_pull(one, remark), [one.comment_id])
     why = neutralise.inert(command.prompt[:MOST_WHY])
     await named_findings.tell(one, on_findings.dismissed(login, why, ours, one.id), remark, desk)
-    await named_findings.redraw(remark, one.number, desk)
+    await named_findings.redraw(one, desk)
     return acted(one.session_id)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -62,7 +63,7 @@ class ReviewTurn(TurnKind):
         if await briefing.is_repetition(services, turn, sha):
             return End(Outcome.NO_CHANGE, endings.reviewed_already(sha))
         changed = await _changed_paths(services, turn, preparation)
-        left_out = scope.ignored(changed, preparation.config.review)
+        left_out = await asyncio.to_thread(scope.ignored, changed, preparation.config.review)
         if left_out and len(left_out) == len(changed):
             return End(Outcome.NO_CHANGE, endings.nothing_to_review())
         await ci.show_turn(services.store, turn.key, sha)

@@ -128,8 +128,8 @@ async def gather(
     ignored = ignored_rules(change.paths) if change else ()
     told = turn.traits.told(fork=turn.part(OnFork).fork is not None)
     instructions, cut = rule_instructions(told, book, config.instructions)
-    if turn.traits.judges and (wishes := scope.rules(config.review, change.paths if change else None)):
-        instructions += f"\n{wishes}\n"
+    if turn.traits.judges:
+        instructions += await asyncio.to_thread(scope.rules, config.review, change.paths if change else None)
     missing = [*album.notes, *cut]
     if ignored:
         rest = f" and {len(ignored) - MOST_NAMED} more" if len(ignored) > MOST_NAMED else ""

@@ -145,7 +145,7 @@ async def diff_to_review(
     services: Services, turn: Turn, change: Comparison, whole: Diff, config: Reviewing
 ) -> tuple[Diff, list[tuple[str, str]]]:
     """Return the diff to review, and more data with its names."""
-    paths = set(change.paths) - set(scope.ignored(change.paths, config))
+    paths = set(change.paths) - set(await asyncio.to_thread(scope.ignored, change.paths, config))
     extras = await _dismissed(services, turn, paths)
     if said := await findings.open_findings(services.store, turn.repo_id, turn.number):
         extras.append(("your earlier findings, which are still open", on_reviews.listed(said)))

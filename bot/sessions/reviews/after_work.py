@@ -7,6 +7,7 @@ from dataclasses import replace
 from bot import repo_config
 from bot.kinds import review
 from bot.kinds.shape import Aim, OnFork
+from bot.live import open_findings
 from bot.models import ON_PUSH, Outcome
 from bot.sessions.money import spending_limits
 from bot.sessions.services import Services
@@ -59,5 +60,4 @@ async def _look_again(services: Services, turn: Turn, session: Session, number: 
 async def _reviews_before(services: Services, turn: Turn, number: int) -> list[Turn]:
     """Return the review whose comment has the list, or had it until this turn."""
     known = await sessions.turns_of(services.store, turn.key.session)
-    ended = [one for one in known if one.traits.judges and one.number == number and one.outcome is Outcome.REVIEWED]
-    return [one for one in ended if one.key != turn.key][-1:]
+    return [one for one in open_findings.reviews_of(known, number) if one.key != turn.key][-1:]

@@ -92,7 +92,7 @@ async def sort(services: Services, turn: Turn, pull: Pull, review: ReviewReport)
         mine = Fingerprint(one.path, digest, one.body)
         same = {name for name, other in printed.items() if mine.is_same(other)}
         again |= same
-        if not sieve.lets(one, mine):
+        if not await asyncio.to_thread(sieve.lets, one, mine):
             continue
         kept.append(one)
         repeated += bool(same)

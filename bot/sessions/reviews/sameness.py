@@ -42,12 +42,12 @@ class Fingerprint:
         return self.path == other.path and (self.words == other.words or self._is_alike_at_same_code(other))
 
     def is_dismissed_by(self, other: Fingerprint) -> bool:
-        """Compare with a finding that people dismissed: changed code may have become a bug, unless words are equal.
-
-        The file may have another name by now."""
-        if self.path == other.path and self.words == other.words and len(self.words) >= ENOUGH_WORDS:
+        """Compare with a finding that people dismissed. Other code may be a bug, and so may the same code in another
+        file: there all words must be equal, and more than a few."""
+        if self.path == other.path and self._is_alike_at_same_code(other):
             return True
-        return self._is_alike_at_same_code(other)
+        is_near = self.path == other.path or bool(self.code_sha256 and self.code_sha256 == other.code_sha256)
+        return is_near and self.words == other.words and len(self.words) >= ENOUGH_WORDS
 
     def is_dismissed_in(self, config: Sequence[ForPaths]) -> bool:
         """Decide whether the finding has all words of a dismissal that the config holds for its path."""

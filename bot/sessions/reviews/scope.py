@@ -45,7 +45,7 @@ def left_out(paths: Sequence[str]) -> str:
 def rules(config: Reviewing, paths: Sequence[str] | None) -> str:
     """Word the repository's wishes for the agent. `paths` are the changed files; None: nobody knows them."""
     rows = list(_rules(config, paths))
-    return "\n".join(["# Wishes of .github/forgehand.yml for reviews", "", *rows]) if rows else ""
+    return "\n".join(["", "# Wishes of .github/forgehand.yml for reviews", "", *rows, ""]) if rows else ""
 
 
 def _rules(config: Reviewing, paths: Sequence[str] | None) -> Iterator[str]:
