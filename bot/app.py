@@ -112,10 +112,18 @@ async def running(
         work = ServiceLoops(services, notices, found.replicas, began)
         await work.begin(stack)
         health.ready(work.parts(), choice.provider)
-        given = SiteParts(
-            work.desk, kept, services.agent, services.redactor, work.parts(), partial(checkup.examine, settings)
+        await stack.enter_async_context(
+            site.opened(
+                SiteParts(
+                    work.desk,
+                    kept,
+                    services.agent,
+                    services.redactor,
+                    parts=work.parts(),
+                    examine=partial(checkup.examine, settings),
+                )
+            )
         )
-        await stack.enter_async_context(site.opened(given))
         yield Running(server.url, choice.words, store.replica)
 
 

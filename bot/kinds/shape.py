@@ -101,6 +101,7 @@ class Traits:
 
 
 _FACTS = {
+    "Aim": ("findings", "unasked"),
     "HandedOver": ("posted",),
     "Merge": ("sha",),
     "TakenBack": ("turn",),
@@ -151,6 +152,15 @@ class Places(TurnPart, frozen=True):
     @property
     def asked(self) -> tuple[Spot, ...]:
         return self.discussions or ((self.spot,) if self.spot else ())
+
+
+class Aim(TurnPart, frozen=True):
+    """What a turn is to look at, and whether a person asked for it."""
+
+    findings: tuple[str, ...] = ()
+    """The findings of our reviews that it is to fix, or to look at again."""
+    unasked: bool = False
+    """The repository's config started it."""
 
 
 class OnFork(TurnPart, frozen=True):

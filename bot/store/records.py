@@ -255,6 +255,10 @@ class NewTurn:
     timeout_seconds: float
     more: Raise | None = None
     """Money to add to the session's budget."""
+    findings: tuple[str, ...] = ()
+    """The findings that it is about."""
+    unasked: bool = False
+    """The repository's config started it, no words of a person."""
     source_comment: int | None = None
     asked_at: float | None = None
     thread_sha256: str | None = None

@@ -83,6 +83,7 @@ _FORGOTTEN = (
     statement("DELETE FROM samples {own}", own=_OWN),
     statement("DELETE FROM shares {own}", own=_OWN),
     "DELETE FROM findings WHERE repo_id = :repo_id",
+    "DELETE FROM dismissals WHERE repo_id = :repo_id",
     "DELETE FROM ci_watches WHERE repo_id = :repo_id",
     "DELETE FROM ci_attempts WHERE repo_id = :repo_id",
     "UPDATE repos SET config_problem = NULL WHERE id = :repo_id",

@@ -214,8 +214,8 @@ def no_review() -> str:
     return "The agent ended without a review."
 
 
-def nothing_new(sha: str) -> str:
-    return f"I have nothing new to say about commit `{sha[:12]}`, so I posted no further review."
+def nothing_to_review() -> str:
+    return "The repository wants no review of any file that this changes (`review.ignore` in `.github/forgehand.yml`)."
 
 
 def review_not_taken(words: str) -> str:

@@ -312,7 +312,8 @@ CREATE TABLE findings (
     place       INTEGER NOT NULL,
     repo_id     BIGINT NOT NULL,
     number      BIGINT NOT NULL,               -- the pull request
-    state       TEXT NOT NULL CHECK (state IN ('open', 'resolved')),
+    state       TEXT NOT NULL CHECK (state IN ('open', 'resolved', 'dismissed')),
+    severity    TEXT NOT NULL CHECK (severity IN ('critical', 'major', 'minor', 'nit')),
     path        TEXT NOT NULL,
     line        INTEGER NOT NULL,
     body        TEXT NOT NULL,
@@ -322,6 +323,23 @@ CREATE TABLE findings (
     at          DOUBLE PRECISION NOT NULL
 );
 CREATE INDEX findings_pull ON findings (repo_id, number, state);
+CREATE INDEX findings_comment ON findings (comment_id);
+
+-- Findings that people said are no bug. They hold for the repository, also after their pull request.
+CREATE TABLE dismissals (
+    finding_id  TEXT PRIMARY KEY,              -- the finding that was dismissed
+    repo_id     BIGINT NOT NULL REFERENCES repos (id),
+    number      BIGINT NOT NULL,               -- its pull request
+    path        TEXT NOT NULL,
+    line        INTEGER NOT NULL,              -- then
+    body        TEXT NOT NULL,
+    code_sha256 TEXT NOT NULL,                 -- as in findings
+    login       TEXT NOT NULL,                 -- who said so
+    why         TEXT NOT NULL,                 -- '': they gave no reason
+    source      TEXT NOT NULL,                 -- what they said it with: a repetition is the same dismissal
+    at          DOUBLE PRECISION NOT NULL
+);
+CREATE INDEX dismissals_repo ON dismissals (repo_id, at);
 
 -- Commits that GitHub has made and signed in the place of ours.
 CREATE TABLE signed_commits (

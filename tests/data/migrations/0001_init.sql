@@ -49,9 +49,11 @@ INSERT INTO ci_watches (repo_id, number, round, sha, event_at, due_at, reruns) V
     (7, 4, 2, '1111111111111111111111111111111111111111', 1790001400.0, 1790001415.0, '{"runs": {"81": 1}, "names": ["test"], "note": ""}');
 INSERT INTO ci_attempts (source, repo_id, number, round, sha, failing, notes, moved, at) VALUES
     ('ci:7:4:2:1111111111111111111111111111111111111111', 7, 4, 2, '1111111111111111111111111111111111111111', '["test"]', '[]', 0, 1790001420.0);
-INSERT INTO findings (id, session_id, turn, place, repo_id, number, state, path, line, body, code_sha256, code_lines,
-at) VALUES
-    ('abcd1234-2-1', 'abcd1234', 2, 1, 7, 3, 'open', 'a.py', 4, 'This divides by zero.', 'c0de', 1, 1790000500.0);
+INSERT INTO findings (id, session_id, turn, place, repo_id, number, state, severity, path, line, body, code_sha256,
+code_lines, at) VALUES
+    ('abcd1234-2-1', 'abcd1234', 2, 1, 7, 3, 'open', 'major', 'a.py', 4, 'This divides by zero.', 'c0de', 1, 1790000500.0);
+INSERT INTO dismissals (finding_id, repo_id, number, path, line, body, code_sha256, login, why, source, at) VALUES
+    ('abcd1234-2-2', 7, 3, 'a.py', 9, 'Nobody calls this.', 'c0de', 'alice', 'A plug-in does.', 'tick:7:1', 1790000600.0);
 INSERT INTO signed_commits (session_id, commit_sha, signed_sha, at) VALUES
     ('abcd1234', '1111111111111111111111111111111111111111', '2222222222222222222222222222222222222222', 1790000400.0);
 INSERT INTO environments (id, session_id, turn, state, made_of, prepared, setup_sha256, kept_until, updated_at,
