@@ -61,6 +61,8 @@ class Traits:
     """`continue` after a cut goes on as this kind instead of plain work."""
     repeatable: bool = True
     """`retry` may push it a second time."""
+    effort: str | None = None
+    """How hard the model thinks, unless a person or the repository says so."""
     plans: bool = False
     """The agent starts in plan mode."""
     judges: bool = False
