@@ -65,7 +65,7 @@ class Transcript:
     async def _having(self, words: str, entries: Sequence[ConversationEntry]) -> AsyncIterator[ConversationEntry]:
         parts = [entries[at : at + SEARCHED_AT_ONCE] for at in range(0, len(entries), SEARCHED_AT_ONCE)]
         async for part in in_portions(parts):
-            contents = await self._contents(part)
+            contents = await self.contents(part)
             for entry in part:
                 if words in f"{entry.tool} {entry.title}\n{entry.about}".casefold() or contents[entry.id].has(words):
                     yield entry
@@ -89,7 +89,7 @@ class Transcript:
         for at in range(0, len(missing), SEARCHED_AT_ONCE):
             part = missing[at : at + SEARCHED_AT_ONCE]
             seen = {entry.id: entry.changed for entry in part}
-            contents = await self._contents(part)
+            contents = await self.contents(part)
             async for entry in in_portions(part):
                 content = contents[entry.id]
                 draw = partial(self._pages.fragment, "entry.html", entry=entry, content=content)
@@ -107,7 +107,7 @@ class Transcript:
             _, oldest = self._html.pop(next(iter(self._html)))
             self._size -= len(oldest)
 
-    async def _contents(self, entries: Iterable[ConversationEntry]) -> dict[str, EntryContent]:
+    async def contents(self, entries: Iterable[ConversationEntry]) -> dict[str, EntryContent]:
         """Return the contents; of an entry that has let its own go, it is folded again from its lines."""
         known = {entry.id: entry.content for entry in entries}
         lost = sorted({line for name in known for line in self._lines_of(name) if known[name] is None})
