@@ -62,6 +62,8 @@ async def test_session_page_and_the_others_have_no_serious_fault(world: World) -
             f"/sessions/{running}",
             f"/sessions/{ended}?find=discount&only=errors&open=all",
             f"/sessions/{ended}?find=nowhere-to-be-found",
+            f"/sessions/{ended}/changes",
+            f"/sessions/{ended}/share",
             "/",
             "/deliveries",
             "/installations",
