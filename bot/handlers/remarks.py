@@ -46,14 +46,23 @@ async def handle(remark: Remark, desk: Desk) -> Handled:
     if not decision.allowed:
         if decision.answer is AccessAnswer.IGNORED:
             return ignored(decision.reason)
-        if decision.sentence and not await repos.has_told_refusal(desk.store, remark.thread):
-            await desk.reply(remark, decision.sentence)
-            await repos.note_refusal(desk.store, remark.thread)
+        await _turn_away(remark, decision.sentence, desk)
         return refused(decision.reason)
     if error is not None:
         return await desk.refuse(remark, error)
     assert command is not None
     return await _carry_out(command, remark, desk)
+
+
+async def _turn_away(remark: Remark, sentence: str | None, desk: Desk) -> None:
+    """Say why once on a thread, and show from then on only that the comment was seen."""
+    if not sentence:
+        return
+    if await repos.has_told_refusal(desk.store, remark.thread):
+        await desk.react(remark, "confused")
+        return
+    await desk.reply(remark, sentence)
+    await repos.note_refusal(desk.store, remark.thread)
 
 
 async def _carry_out(command: Command, remark: Remark, desk: Desk) -> Handled:

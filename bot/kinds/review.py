@@ -32,6 +32,7 @@ You work for Forgehand, a GitHub App, and review a pull request. Your working di
     one_answer=True,
     goes_on=True,
     judges=True,
+    effort="high",
 )
 
 

@@ -27,7 +27,7 @@ from bot.words import endings, on_reviews
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 1.0
 PAUSE_SECONDS = 2.0
 NAME = "Forgehand"
 MOST_ANNOTATIONS = 200

@@ -75,6 +75,7 @@ class TurnView:
     """So many sessions are at work that this comment is updated at the start and the end only."""
     public_url: str = ""
     """The address of our pages; empty if nobody else can reach them."""
+    github_url: str = ""
     reviewed: Reviewed | None = None
     """The findings that stand in the comment of the newest review."""
     findings: int = 0
@@ -87,6 +88,12 @@ class TurnView:
     @property
     def page_url(self) -> str:
         return f"{self.public_url}/sessions/{self.turn.key.session}" if self.public_url else ""
+
+    @property
+    def commit_url(self) -> str:
+        """Return the address of the turn's commit at GitHub; empty if it is not there."""
+        known = self.github_url and self.turn.commit_sha
+        return f"{self.github_url}/{self.thread.repo.full_name}/commit/{self.turn.commit_sha}" if known else ""
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,7 @@ class PageSettings:
     command: str
     limits: Limits = field(default_factory=Limits)
     public_url: str = ""
+    github_url: str = ""
 
 
 class Page:
@@ -161,6 +169,7 @@ class Page:
             boxes=tuple(await self._boxes(turn, session, asked, means)),
             subagents=_most_subagents(turn, limits) if state.spawns_refused else (0, 0),
             public_url=self._settings.public_url,
+            github_url=self._settings.github_url,
             findings=await self._open_findings(turn, session),
             reviewed=await open_findings.of_turn(self._store, turn),
         )
@@ -215,7 +224,7 @@ def _rendered(view: TurnView) -> Rendered:
 
 def _to_answer(one: Approval) -> list[TickBox]:
     if one.kind is ApprovalKind.PUSH:
-        return questions.to_let_go(one.id)
+        return [] if one.matter.get("lacks") else questions.to_let_go(one.id)
     if one.sha is not None:
         return questions.to_adopt(one.id, one.sha[: on_forks.SHORT])
     return questions.to_answer(one.id, plan=one.kind is ApprovalKind.PLAN)

@@ -57,7 +57,8 @@ def _is_too_long(texts: list[str]) -> bool:
 def _final_parts(view: TurnView) -> list[tuple[str, int]]:
     """Return each section with its rank: the higher, the sooner it is left out."""
     collected, outcome = view.turn.part(BroughtHome), view.turn.outcome or Outcome.FAILED
-    verified = outcome in _PUSHED and view.turn.traits.checks_followed
+    has_to_tell = view.turn.traits.checks_followed and (bool(view.verified) or not view.turn.traits.is_free)
+    verified = outcome in _PUSHED and has_to_tell
     return [
         (_final_headline(view, outcome), 0),
         (sections.request(view), 0),
@@ -66,7 +67,12 @@ def _final_parts(view: TurnView) -> list[tuple[str, int]]:
         (open_findings.section(view.reviewed, view.command), 0),
         (questions.words_asked(view), 0),
         (_answer(view), 5),
-        (sections.files([(file["path"], file["added"], file["removed"]) for file in view.files], "changed"), 4),
+        (
+            sections.files(
+                [(file["path"], file["added"], file["removed"]) for file in view.files], "changed", view.commit_url
+            ),
+            4,
+        ),
         (sections.verified(view) if verified else "", 3),
         (endings.left_out(collected.left_out), 2),
         (_saved(view), 0),
@@ -126,14 +132,16 @@ def _saved(view: TurnView) -> str:
         return endings.rescued(view.turn.rescue_ref, view.turn.rescue_until)
     if view.turn.part(OnFork).patch:  # which the turn's own words name
         return ""
-    return endings.kept_on_host(view.turn.kept) if view.turn.kept else ""
+    page = f"{view.page_url}/changes?turn={view.turn.n}" if view.page_url else ""
+    return endings.kept_on_host(view.turn.kept, page) if view.turn.kept else ""
 
 
 def _next(view: TurnView, outcome: Outcome) -> str:
     if (one := questions.settled_approval(view)) is not None:
         return f"**Next:** {endings.next_after(one.state, view.command)}"
     if (held := questions.held_commit(view)) is not None:
-        return f"**Next:** {endings.next_for_held(held.id, view.command)}"
+        lacks = bool(held.matter.get("lacks"))
+        return f"**Next:** {endings.next_for_held(held.id, view.command, lacks=lacks)}"
     instead = endings.checks_failed(view.command) if _checks_failed(view, outcome) else ""
     if _is_on_fork(view):
         instead = on_forks.what_next(outcome, view.command) or instead

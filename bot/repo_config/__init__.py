@@ -84,6 +84,7 @@ class RepoConfig:
     """US dollars for a session."""
     timeout: float | None = None
     """Seconds."""
+    effort: str | None = None
     permission: str = "auto"
     tools: Tools = field(default_factory=Tools)
     subagents: SubagentRules = field(default_factory=SubagentRules)

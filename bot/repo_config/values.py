@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bot.agent.findings import Severity
-from bot.commands.options import take
+from bot.commands.options import EFFORTS, take
 from bot.errors import CommandError
 
 
@@ -240,6 +240,9 @@ KEYS: dict[str, Key] = {
         "dollars a session starts with; people can add more with `continue +3`",
     ),
     "timeout": Key(_timeout, {"type": ["string", "integer"]}, "how long a turn may work, such as 30m"),
+    "effort": _choice(
+        *EFFORTS, what="how hard the model thinks, unless a command says so; more effort costs more and takes longer"
+    ),
     "permission": _choice(
         *("auto", "ask", "plan"),
         what="auto: the agent may do anything in its sandbox; ask: it asks in the thread before it uses tools not in "

@@ -53,7 +53,7 @@ class Record:
     @classmethod
     async def many(cls: type[R], store: Store, sql: str, /, **values: Any) -> list[R]:
         """Read all rows; many are converted in the reader's thread."""
-        return await store.read(lambda db: [cls.of(row) for row in many(db, sql, **values)])
+        return await store.read(lambda db: [cls.of(row) for row in many(db, sql, **values)], single=True)
 
 
 @dataclass(frozen=True)
