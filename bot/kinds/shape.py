@@ -97,7 +97,14 @@ class Traits:
         return self.instructions + ON_A_FORK if fork and not self.judges else self.instructions
 
 
-_FACTS = {"HandedOver": ("posted",), "Merge": ("sha",), "TakenBack": ("turn",), "OnFork": ("fork",)}
+_ESTIMATE = ("kind", "scope", "turns", "likely_usd", "most_usd", "likely_seconds", "most_seconds", "asks", "agreed")
+_FACTS = {
+    "HandedOver": ("posted",),
+    "Merge": ("sha",),
+    "TakenBack": ("turn",),
+    "OnFork": ("fork",),
+    "WorkEstimate": _ESTIMATE,
+}
 """Fields of a part that stay when the words of a repository are forgotten."""
 
 
@@ -142,6 +149,25 @@ class Places(TurnPart, frozen=True):
     @property
     def asked(self) -> tuple[Spot, ...]:
         return self.discussions or ((self.spot,) if self.spot else ())
+
+
+class WorkEstimate(TurnPart, frozen=True):
+    """The cost and time of similar turns, as given before the work (`bot.estimates`)."""
+
+    kind: str = ""
+    """Of the turns that it is about; empty: there is no estimate."""
+    scope: str = ""
+    turns: int = 0
+    likely_usd: float = 0.0
+    """At the model."""
+    most_usd: float = 0.0
+    """Nine of ten stayed below it."""
+    likely_seconds: float = 0.0
+    most_seconds: float = 0.0
+    asks: bool = False
+    """The turn ended with the question whether it may cost so much."""
+    agreed: str = ""
+    """The approval that said yes to the price."""
 
 
 class OnFork(TurnPart, frozen=True):

@@ -204,6 +204,8 @@ def _rendered(view: TurnView) -> Rendered:
 def _to_answer(one: Approval) -> list[TickBox]:
     if one.kind is ApprovalKind.PUSH:
         return questions.to_let_go(one.id)
+    if one.kind is ApprovalKind.PRICE:
+        return questions.to_agree(one.id)
     if one.sha is not None:
         return questions.to_adopt(one.id, one.sha[: on_forks.SHORT])
     return questions.to_answer(one.id, plan=one.kind is ApprovalKind.PLAN)

@@ -75,6 +75,8 @@ class RepoConfig:
     model: str | None = None
     budget: float | None = None
     """US dollars for a session."""
+    ask_above: float | None = None
+    """US dollars of a turn's estimate."""
     timeout: float | None = None
     """Seconds."""
     permission: str = "auto"

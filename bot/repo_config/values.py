@@ -210,6 +210,11 @@ KEYS: dict[str, Key] = {
         {"type": "number", "exclusiveMinimum": 0},
         "dollars a session starts with; people can add more with `continue +3`",
     ),
+    "ask_above": Key(
+        _dollars,
+        {"type": "number", "exclusiveMinimum": 0},
+        "dollars; a turn whose estimate reaches beyond them waits for someone's yes",
+    ),
     "timeout": Key(_timeout, {"type": ["string", "integer"]}, "how long a turn may work, such as 30m"),
     "permission": _choice(
         *("auto", "ask", "plan"),

@@ -17,6 +17,7 @@ from bot.repo_config.values import KEYS
 EVERYTHING = """\
 model: claude-opus-5-5
 budget: 7.5
+ask_above: 5
 timeout: 1h30m
 permission: ask
 tools:
@@ -62,6 +63,7 @@ def test_every_key() -> None:
     assert config == RepoConfig(
         model="claude-opus-5-5",
         budget=7.5,
+        ask_above=5.0,
         timeout=5400.0,
         permission="ask",
         tools=Tools(("Bash", "Read"), ("WebFetch",)),

@@ -479,6 +479,26 @@ CREATE TABLE spend_days (
     PRIMARY KEY (payer, number, day)
 );
 
+-- What each turn with an agent cost and took once it had ended, for estimates of later ones.
+CREATE TABLE turn_figures (
+    session_id      TEXT NOT NULL,
+    turn            INTEGER NOT NULL,
+    repo_id         BIGINT NOT NULL,
+    installation_id BIGINT NOT NULL,
+    private         INTEGER NOT NULL,          -- whether its repository was: others may not see its figures
+    kind            TEXT NOT NULL,
+    usd             DOUBLE PRECISION NOT NULL, -- at the model, with what is not confirmed
+    seconds         DOUBLE PRECISION NOT NULL, -- from its start to its end
+    at              DOUBLE PRECISION NOT NULL, -- its end
+    held_usd        INTEGER,                   -- stayed within its estimate; NULL: it had none
+    held_seconds    INTEGER,
+    PRIMARY KEY (session_id, turn)
+);
+CREATE INDEX turn_figures_account ON turn_figures (installation_id, kind, private, at);
+CREATE INDEX turn_figures_all ON turn_figures (kind, private, at);
+CREATE INDEX turn_figures_judged ON turn_figures (at) WHERE held_usd IS NOT NULL;
+CREATE INDEX turn_figures_repo ON turn_figures (repo_id, kind, at);
+
 -- What people have added to the budget of a session.
 CREATE TABLE raises (
     source     TEXT PRIMARY KEY,               -- what asked for it: asked twice it is one

@@ -18,7 +18,7 @@ from bot.models import InstallationId
 from bot.sessions.money import spending_limits
 from bot.sessions.money.spending_limits import Ceilings
 from bot.settings import Secret, Settings
-from bot.store import accounts, audit, repos, spend
+from bot.store import accounts, audit, repos, spend, turn_figures
 from bot.store.repos import InstallationRow, InstallationState
 from bot.store.spend import Payers
 from bot.vault import NAMES, TERMS, Vault
@@ -27,7 +27,7 @@ from bot.web.pages import account_form, drawing
 from bot.web.pages.account_form import NOTHING, Entered, WrongFields
 from bot.web.pages.gate import Act, Fields, Gate, number
 from bot.web.pages.visitors import Visitor
-from bot.words import on_money
+from bot.words import on_estimates, on_money
 
 MOST_ASKED = 40
 MOST_TRAIL = 10
@@ -171,6 +171,7 @@ class InstallationPages:
             days=SPEND_DAYS,
             total=total,
             unconfirmed=on_money.unconfirmed(unconfirmed),
+            estimates=on_estimates.hit_rate(*turn_figures.total(await turn_figures.held(store, since, row.id))),
             parts=parts,
         )
 

@@ -89,6 +89,9 @@ INSERT INTO spend_days (payer, number, day, cost_usd, unconfirmed_usd) VALUES
     ('user_id', 13, 20717, 0.5, 0.0),
     ('installation_id', 70, 20717, 0.25, 0.25),
     ('repo_id', 70, 20717, 0.25, 0.25);
+INSERT INTO turn_figures (session_id, turn, repo_id, installation_id, private, kind, usd, seconds, at, held_usd,
+held_seconds) VALUES
+    ('abcd1234', 1, 7, 1, 1, 'run', 0.42, 99.0, 1790000100.0, 1, 0);
 INSERT INTO raises (source, session_id, usd, login, at) VALUES
     ('before:abcd1234', 'abcd1234', 1.125, '', 1790000320.0),
     ('comment:7:99', 'abcd1234', 3.0, 'alice', 1790001400.0);
