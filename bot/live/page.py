@@ -171,7 +171,7 @@ class Page:
         return await self._boxes(turn, session, asked, await self._means(turn))
 
     async def _boxes(self, turn: Turn, session: Session, asked: Sequence[Approval], means: FundsState) -> list[TickBox]:
-        offered = [box for one in _open(asked) for box in _to_answer(one)]
+        offered = [box for one in _open(asked) for box in offers(one)]
         if turn.state is not TurnState.DONE:
             return offered + [questions.STOP] * (turn.stop_requested is None)
         if turn.stop_requested == endings.TRANSFERRED:  # what is ticked elsewhere would be asked of another thread
@@ -201,7 +201,8 @@ def _rendered(view: TurnView) -> Rendered:
     return Rendered(render.comment(view), hashlib.sha256(still.encode()).hexdigest(), view.turn.state)
 
 
-def _to_answer(one: Approval) -> list[TickBox]:
+def offers(one: Approval) -> list[TickBox]:
+    """List the boxes that answer it."""
     if one.kind is ApprovalKind.PUSH:
         return questions.to_let_go(one.id)
     if one.kind is ApprovalKind.PRICE:

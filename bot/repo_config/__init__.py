@@ -93,6 +93,7 @@ class RepoConfig:
     egress: tuple[str, ...] = ()
     paths: Paths = field(default_factory=Paths)
     read_outsiders: bool = False
+    dashboard: bool = False
     commits: str = "git"
     template: str | None = None
     instructions: str = ""

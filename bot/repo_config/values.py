@@ -258,6 +258,9 @@ KEYS: dict[str, Key] = {
     "paths.blocked": Key(_texts, _LIST, "paths that no push may change"),
     "paths.sensitive": Key(_texts, _LIST, "paths whose changes the pull request points out"),
     "read_outsiders": _switch("the agent also reads comments by people without write access, as data"),
+    "dashboard": _switch(
+        "one issue shows what runs and waits here; to close it switches it off, to reopen it switches it on"
+    ),
     "commits": _choice("git", "verified", what="git: the host makes commits; verified: GitHub makes and signs them"),
     "template": Key(_name, _STRING, "the template for E2B's sandboxes"),
     "instructions": Key(

@@ -21,7 +21,7 @@ from bot.models import PUSHED, Fork, Repo, Thread
 from bot.repo_config import RepoConfig
 from bot.sessions.services import Services
 from bot.settings import Settings
-from bot.store import accounts, approvals, repos, sessions
+from bot.store import accounts, approvals, dashboards, repos, sessions
 from bot.store.approvals import ApprovalKind, ApprovalState
 from bot.store.base import Store
 from bot.store.sessions import Session, Turn
@@ -233,9 +233,12 @@ async def read_config(services: Services, session: Session) -> RepoConfig:
 
 
 async def config_of(reads: InstallationClient, repo: Repo, store: Store) -> RepoConfig:
-    """Read the repository's config; without a file, take the account's choices."""
+    """Read the repository's config; without a file, take the account's choices. Note whether it wants a dashboard."""
     if (raw := await reads.file(repo, repo_config.PATH, repo.default_branch)) is not None:
-        return await asyncio.to_thread(repo_config.parse, raw)
+        config = await asyncio.to_thread(repo_config.parse, raw)
+        await dashboards.heard_config(store, repo, reads.id, wanted=config.dashboard)
+        return config
+    await dashboards.heard_config(store, repo, reads.id, wanted=False)
     if await reads.file(repo, repo_config.MISNAMED, repo.default_branch) is not None:
         raise repo_config.misnamed()
     return account_settings.config_without_file(await accounts.settings_of(store, reads.id))

@@ -51,6 +51,7 @@ paths:
   blocked: ["infra/**"]
   sensitive: ["auth/**"]
 read_outsiders: true
+dashboard: true
 commits: verified
 template: python-big
 instructions: |
@@ -78,6 +79,7 @@ def test_every_key() -> None:
         egress=("files.example.com", "*.example.org"),
         paths=Paths(("infra/**",), ("auth/**",)),
         read_outsiders=True,
+        dashboard=True,
         commits="verified",
         template="python-big",
         instructions="Use tabs.",

@@ -257,6 +257,21 @@ CREATE TABLE questions (
 CREATE INDEX questions_comment ON questions (comment_id);
 CREATE INDEX questions_turn ON questions (session_id, turn);
 
+-- The one issue per repository that shows what runs and waits there.
+CREATE TABLE dashboards (
+    repo_id      BIGINT PRIMARY KEY REFERENCES repos (id),
+    state        TEXT NOT NULL CHECK (state IN ('on', 'off', 'gone')), -- gone: moved or deleted, and left at that
+    number       BIGINT,                       -- of the issue; NULL: intended, not known to exist yet
+    by_config    INTEGER NOT NULL,             -- the repository's config wants it, as it was last read
+    asked_by     TEXT,                         -- who wants it besides
+    remade       INTEGER NOT NULL DEFAULT 0,   -- opened again, once, after somebody had deleted it
+    body_sha256  TEXT,                         -- of what GitHub was last given; NULL: nobody knows what it shows
+    still_sha256 TEXT,                         -- of the same without the money
+    spoilt       INTEGER NOT NULL DEFAULT 0,   -- how often somebody else has changed it
+    restored     INTEGER NOT NULL DEFAULT 0,   -- how often it was put right after a bot had changed it
+    edited_at    DOUBLE PRECISION NOT NULL DEFAULT 0
+);
+
 -- Checks and reviews. -----------------------------------------------------------------------------------------------
 
 -- The check runs that show our turns.

@@ -42,6 +42,8 @@ INSERT INTO approvals (id, session_id, turn, kind, state, asked_at, request_id, 
     ('abcd1234-2', 'abcd1234', 2, 'tool', 'open', 1790000401.0, 'r-9', '{"tool": "Bash"}', 1790001001.0, 'once', 0);
 INSERT INTO questions (approval_id, session_id, turn, comment_id, shows, restored) VALUES
     ('a-1', 'abcd1234', 1, 100077, 'open', 0);
+INSERT INTO dashboards (repo_id, state, number, by_config, asked_by, edited_at) VALUES
+    (7, 'on', 9, 1, 'alice', 1790000000.0);
 INSERT INTO checks (session_id, turn, sha, moved, final, tries) VALUES
     ('abcd1234', 2, '1111111111111111111111111111111111111111', 0, 0, 0);
 INSERT INTO ci_watches (repo_id, number, round, sha, event_at, due_at, reruns) VALUES
