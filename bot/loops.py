@@ -28,6 +28,7 @@ LoopName = Literal[
     "intake",
     "lateness",
     "purging",
+    "queue",
     "snapshots",
     "strays",
     "takeovers",

@@ -8,7 +8,9 @@ from pathlib import Path
 from bot.handlers.table import TABLE
 
 README = Path(__file__).parents[1] / "README.md"
-_ROWS = re.compile(r"(?<=^## Commands in a comment\n\n\| comment \| what happens \|\n\|---\|---\|\n)(?:\|.*\n)+", re.M)
+_ROWS = re.compile(
+    r"(?<=^<summary>All commands</summary>\n\n\| comment \| what happens \|\n\|---\|---\|\n)(?:\|.*\n)+", re.M
+)
 
 
 def rows() -> str:

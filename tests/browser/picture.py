@@ -1,34 +1,33 @@
-"""`python -m tests.browser.picture OUT.webp`: README's picture, taken of a demo: live comment and pull request."""
+"""`python -m tests.browser.picture OUT.webp`: README's moving picture, taken of a demo: the live comment, as people see
+it grow, and then the pull request."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import sys
 import tempfile
+from collections.abc import AsyncIterator
+from io import BytesIO
 from pathlib import Path
 
-from playwright.async_api import Browser, Page, ViewportSize, async_playwright, expect
+from PIL import Image
+from playwright.async_api import Page, ViewportSize, async_playwright, expect
 
 from tests.browser.test_demo_page import BROWSER, SESSION_MS, demo
 
-WIDTH, HEIGHT, SCALE = 530, 900, 1.4
-DRAW = """async sources => {
-  const gap = 24, pad = 20, images = await Promise.all(sources.map(async source => {
-    const image = new Image(); image.src = source; await image.decode(); return image;
-  }));
-  const canvas = document.createElement("canvas"), sum = list => list.reduce((a, b) => a + b);
-  canvas.width = sum(images.map(one => one.width + 2 * pad + gap)) + gap;
-  canvas.height = Math.max(...images.map(one => one.height)) + 2 * (pad + gap);
-  const ink = canvas.getContext("2d");
-  ink.fillStyle = "#e7eef6"; ink.fillRect(0, 0, canvas.width, canvas.height);
-  let left = gap;
-  for (const one of images) {
-    ink.fillStyle = "#fff"; ink.fillRect(left, gap, one.width + 2 * pad, one.height + 2 * pad);
-    ink.drawImage(one, left + pad, gap + pad); left += one.width + 2 * pad + gap;
-  }
-  return canvas.toDataURL("image/webp", 0.8);
-}"""
+WIDTH, HEIGHT, SCALE = 720, 900, 1.25
+PAD, EDGE = 16, 12
+PAPER, TABLE = "#fff", "#e7eef6"
+FRAME_MS, LAST_FRAME_MS = 900, 4000
+CALM = "#live .try { display: none } #live .comment.bot { min-height: 0 }"
+"""Without the demo's own buttons, which come back with every change of the page."""
+MOST_HEIGHT = 1350
+"""Of a sheet; the pull request is cut off below that."""
+NEWS = """before => new Promise(done => {
+  const told = () => document.querySelector("main #live").innerText.replace(/\\d+/g, "");
+  const look = () => told() === before ? requestAnimationFrame(look) : done(told());
+  look();
+})"""
 
 
 async def main(out: Path) -> None:
@@ -38,36 +37,50 @@ async def main(out: Path) -> None:
             view: ViewportSize = {"width": WIDTH, "height": HEIGHT}
             page = await browser.new_page(viewport=view, device_scale_factor=SCALE, bypass_csp=True)
             await page.goto(url)
-            shots = [await at_work(page), await pull_request(page)]
-            out.write_bytes(await beside_each_other(browser, shots))
+            shots = [shot async for shot in thread_in_motion(page)]
+            shots.append(await pull_request(page))
             await browser.close()
+    save([Image.open(BytesIO(one)).convert("RGB") for one in shots], out)
 
 
-async def at_work(page: Page) -> bytes:
-    live = page.locator(".comment.bot").first
-    await expect(live).to_contain_text("edited so far", timeout=SESSION_MS)
-    await live.locator("details", has_text="Last tool calls").locator("summary").click()
-    return await thread(page)
+async def thread_in_motion(page: Page) -> AsyncIterator[bytes]:
+    """Take the thread each time its words change, and not for its figures, until it names the pull request."""
+    told, last = "", b""
+    while "Opened a pull request" not in told:
+        async with asyncio.timeout(SESSION_MS / 1000):
+            told = str(await page.evaluate(NEWS, told))
+        if (shot := await thread(page)) != last:
+            yield shot
+        last = shot
 
 
 async def pull_request(page: Page) -> bytes:
-    await expect(page.locator(".comment.bot").first).to_contain_text("Opened a pull request", timeout=SESSION_MS)
     await page.click(".mention a")
     await expect(page.locator(".diff .add").first).to_be_visible()
     return await thread(page)
 
 
 async def thread(page: Page) -> bytes:
-    """What stands on GitHub: without the demo's own buttons, which come back with every change of the page."""
-    return await page.locator("main #live").screenshot(style="#live .try { display: none }")
+    return await page.locator("main #live").screenshot(style=CALM)
 
 
-async def beside_each_other(browser: Browser, shots: list[bytes]) -> bytes:
-    """Pixel by pixel, and then as WebP: a third of what PNG needs for it."""
-    page = await browser.new_page()
-    sources = [f"data:image/png;base64,{base64.b64encode(one).decode()}" for one in shots]
-    address = str(await page.evaluate(DRAW, sources))
-    return base64.b64decode(address.partition(",")[2])
+def save(frames: list[Image.Image], out: Path) -> None:
+    """Lay all frames on sheets of one size, because a picture that changes its size moves the text below it."""
+    width = max(one.width for one in frames) + 2 * (PAD + EDGE)
+    height = min(MOST_HEIGHT, max(one.height for one in frames) + 2 * (PAD + EDGE))
+    sheets = [_sheet(one, width, height) for one in frames]
+    times = [FRAME_MS] * (len(sheets) - 2) + [LAST_FRAME_MS] * 2
+    sheets[0].save(
+        out, save_all=True, append_images=sheets[1:], duration=times, loop=0, quality=60, method=6, minimize_size=True
+    )
+
+
+def _sheet(shot: Image.Image, width: int, height: int) -> Image.Image:
+    sheet = Image.new("RGB", (width, height), TABLE)
+    sheet.paste(PAPER, (EDGE, EDGE, width - EDGE, height - EDGE))
+    sheet.paste(shot.crop((0, 0, shot.width, min(shot.height, height - 2 * EDGE - PAD))), (EDGE + PAD, EDGE + PAD))
+    sheet.paste(TABLE, (0, height - EDGE, width, height))
+    return sheet
 
 
 if __name__ == "__main__":
