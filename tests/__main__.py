@@ -8,14 +8,18 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests import slices
 
 BIN = Path(sys.executable).parent
-CHECKS = (("ruff", "format", "--check", "."), ("ruff", "check", "."), ("mypy",), ("lint-imports",))
+CHECKS = (("ruff", "format", "--check", "."), ("ruff", "check", "."))
+BESIDE = (("mypy",), ("lint-imports",))
+"""They take more than a minute of one core, so they run beside the tests, and behind them in the line for it."""
 WORKERS = min(4, (os.cpu_count() or 1) + 1)
 """Tests wait for processes of theirs about as long as they compute; more workers only miss limits of time."""
 QUICK = "--quick"
@@ -40,13 +44,34 @@ def main() -> int:
             return code
     arguments = [one for one in sys.argv[1:] if one != QUICK]
     chosen = ("-m", "quick") if QUICK in sys.argv[1:] else ()
-    code = run(*TESTS, *chosen, *arguments)
-    return again() if code == FAILED else code
+    command = (*TESTS, *chosen, *arguments)
+    print(f"== {' '.join(command)}", flush=True)
+    with subprocess.Popen(argv(*command), env=environment()) as tests, ThreadPoolExecutor(1) as pool:
+        checking = pool.submit(check_beside, tests)
+        code = tests.wait()
+    return checking.result() or (again() if code == FAILED else code)
+
+
+def check_beside(tests: subprocess.Popen[bytes]) -> int:
+    """Run the checks that are left, and end the tests if one fails."""
+    for check in BESIDE:
+        found = subprocess.run(
+            ["nice", "-n", "5", *argv(*check)], check=False, env=environment(), capture_output=True, text=True
+        )
+        print(f"\n== {' '.join(check)}\n{found.stdout}{found.stderr}", flush=True)
+        if found.returncode:
+            tests.send_signal(signal.SIGINT)
+            return found.returncode
+    return 0
 
 
 def run(*command: str) -> int:
     print(f"== {' '.join(command)}", flush=True)
-    return subprocess.run([str(BIN / command[0]), *command[1:]], check=False, env=environment()).returncode
+    return subprocess.run(argv(*command), check=False, env=environment()).returncode
+
+
+def argv(program: str, *arguments: str) -> list[str]:
+    return [str(BIN / program), *arguments]
 
 
 def environment() -> dict[str, str]:

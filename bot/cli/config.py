@@ -67,6 +67,19 @@ def try_(
 
 
 @app.command()
+def init(
+    path: Annotated[Path, typer.Option(metavar="FOLDER", help="The root of a repository's files.")] = Path(),
+) -> None:
+    """Print a `.github/forgehand.yml` with the commands that the files name. Runs none of them."""
+    from bot.cli import surveyed
+
+    try:
+        typer.echo(surveyed.proposal(path), nl=False)
+    except OSError as error:
+        console.fail(f"{path} cannot be read: {error.strerror}.")
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of the file, as in `forgehand.schema.json`."""
     from bot import repo_config

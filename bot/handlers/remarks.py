@@ -124,15 +124,21 @@ async def _wish(
             return WORK
         case PullOpened() if triggers.review_opened:
             pull = await _pull(remark, desk)
-            return ignored("it is a draft: it is reviewed once it is ready") if pull.draft else _review(pull.head_sha)
+            return (
+                ignored("it is a draft: it is reviewed once it is ready")
+                if pull.draft
+                else _review(pull.head_sha, unasked=True)
+            )
         case ReviewWanted():
             why_not = await _not_wanted(remark, triggers, desk)
-            return ignored(why_not) if why_not else _review(remark.head_sha)
+            if why_not:
+                return ignored(why_not)
+            return _review(remark.head_sha, unasked=remark.why != "review_requested")
     return await desk.without_command(remark, replies.opening_starts_nothing())
 
 
-def _review(head_sha: str) -> Wish:
-    return Wish("review", "", NO_OPTIONS, head_sha=head_sha)
+def _review(head_sha: str, *, unasked: bool = False) -> Wish:
+    return Wish("review", "", NO_OPTIONS, head_sha=head_sha, unasked=unasked)
 
 
 async def _pull(remark: Remark, desk: Desk) -> Pull:

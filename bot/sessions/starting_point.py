@@ -125,6 +125,15 @@ async def pin(services: Services, turn: Turn, base: str) -> Start:
     return Start(saved or stands, tip, base_tip, f"refs/heads/{branch}" if tip else None)
 
 
+async def default_tip(services: Services, session: Session) -> str:
+    """Fetch the default branch, and return its tip."""
+    branch = session.thread.repo.default_branch
+    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
+    if (tip := await _fetched(services, session, access, branch)) is None:
+        raise UserError(endings.branch_missing(branch))
+    return tip
+
+
 async def _branch_to_go_on_with(
     services: Services, turn: Turn, session: Session, earlier: Iterable[Turn]
 ) -> str | None:

@@ -69,6 +69,8 @@ class DatabaseServer:
     """Those open now, of all its users."""
     each_needs: int
     """The connections that one service opens to the store, at most."""
+    is_pooled: bool
+    """A connection pooler stands before it."""
 
 
 class Membership(Protocol):

@@ -12,7 +12,7 @@ import msgspec
 
 from bot.commands.options import NO_OPTIONS
 from bot.errors import StoreError
-from bot.kinds.shape import Places, TurnPart, with_parts
+from bot.kinds.shape import Aim, Places, TurnPart, with_parts
 from bot.models import Outcome, SessionId, Step, Thread, TurnKey, TurnState
 from bot.store import ci, conversation, deliveries, posts, repos, spend
 from bot.store.base import Store
@@ -344,7 +344,7 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     key = TurnKey(last["session_id"], last["n"] + 1) if last else TurnKey(_new_session(db, thread_id, at), 1)
     columns = {name: stored(getattr(new, name)) for name in _ASKED} | {
         "options": stored(new.options) if new.options != NO_OPTIONS else None,
-        "payload": stored(with_parts({}, [Places(new.spot, new.discussions)])),
+        "payload": stored(with_parts({}, [Places(new.spot, new.discussions), Aim(new.findings, new.unasked)])),
         "session_id": key.session,
         "n": key.n,
         "state": TurnState.QUEUED,

@@ -29,7 +29,7 @@ from bot.store.base import Store
 from bot.store.replicas import Joining
 from bot.store.sessions import NewTurn
 from tests.bench.streams import cpu_seconds
-from tests.crash.process import Service
+from tests.crash.process import ALONE, Service
 from tests.world import World
 from tests.world.postgres import PostgresServer
 from tests.world.replicas import ReplicaSet
@@ -39,6 +39,8 @@ TURNS = 12
 EVENT_SECONDS, LINES = 3.0, 20
 SUBMITTED = 60
 IDLE_SECONDS = 20.0
+READY_SECONDS = 2.0
+"""Between two questions whether a replica is ready, as `deploy/Caddyfile` asks them."""
 SETTINGS = {"FORGEHAND_MAX_SESSIONS": "32", "FORGEHAND_REPO_SESSIONS": "32", "FORGEHAND_DAY_BUDGET": "1000"}
 Figures = dict[str, Any]
 
@@ -58,7 +60,7 @@ class Party:
 async def on_sqlite() -> AsyncIterator[Party]:
     with tempfile.TemporaryDirectory() as folder:
         async with World.running(Path(folder), **SETTINGS) as world:
-            service = await Service.start(world)
+            service = await Service.start(world, module=ALONE)
             assert service is not None
             try:
                 yield Party(world, [service.url], [service.process.pid], world.database)
@@ -71,9 +73,10 @@ async def on_postgres(server: PostgresServer, count: int) -> AsyncIterator[Party
     with tempfile.TemporaryDirectory() as folder:
         async with (
             World.running(Path(folder), **SETTINGS) as world,
-            ReplicaSet.running(world, server, count, FORGEHAND_REPLICA_SECONDS="30") as found,
+            ReplicaSet.running(world, server, count, is_forked=False, FORGEHAND_REPLICA_SECONDS="30") as found,
         ):
             processes = [one.process for one in found.all if one.process is not None]
+            found.balancer.every_seconds = READY_SECONDS
             wires = [one.wire for one in found.all]
             yield Party(world, [one.url for one in found.all], [one.pid for one in processes], found.store.where, wires)
 

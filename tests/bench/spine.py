@@ -16,7 +16,7 @@ import httpx
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.store import conversation, sessions
 from bot.store.base import Store
-from tests.crash.process import Service
+from tests.crash.process import ALONE, Service
 from tests.world import World
 
 RUNS = 8
@@ -32,7 +32,7 @@ async def main() -> None:
 
 async def startup(world: World) -> None:
     began = time.monotonic()
-    service = await Service.start(world)
+    service = await Service.start(world, module=ALONE)
     assert service is not None
     async with httpx.AsyncClient() as client:
         await client.get(f"{service.url}/healthz")

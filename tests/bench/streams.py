@@ -14,7 +14,7 @@ from pathlib import Path
 from bot.simulation.github.threads import Issue
 from bot.store.base import Store
 from bot.store.rows import Row, many
-from tests.crash.process import Service
+from tests.crash.process import ALONE, Service
 from tests.world import World
 from tests.world.e2b import e2b_spine
 
@@ -32,7 +32,7 @@ async def main(count: int) -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         async with e2b_spine(Path(folder), None, AGENT, **many_) as (world, _):
-            service = await Service.start(world)
+            service = await Service.start(world, module=ALONE)
             assert service is not None
             try:
                 await _until_all_stream(world, [_asked(world, number) for number in range(count)])

@@ -17,7 +17,7 @@ from bot.simulation.anthropic import Call, Script, Slow, Wait
 from bot.store.base import Store
 from bot.store.rows import many
 from tests.bench.streams import _resident_mb, cpu_seconds
-from tests.crash.process import Service
+from tests.crash.process import ALONE, Service
 from tests.world import World
 from tests.world.visitor import visitor
 
@@ -34,7 +34,7 @@ async def main(count: int) -> None:
             steps: list[Call | Wait | Slow] = [Wait("go"), Slow(0.05, 0.0)]
             steps += [Call("Bash", {"command": f"seq {n}", "description": "Count"}, f"Words {n}.") for n in range(400)]
             world.model.default(Script(steps))
-            service = await Service.start(world)
+            service = await Service.start(world, module=ALONE)
             assert service is not None
             try:
                 world.say("/claude count")

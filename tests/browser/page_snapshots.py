@@ -70,6 +70,8 @@ async def people(browser: Browser, root: Path, out: Path) -> None:
         paths = {
             "home": "/",
             "ended": f"/sessions/{session}",
+            "changes": f"/sessions/{session}/changes",
+            "share": f"/sessions/{session}/share",
             "running": f"/sessions/{running}",
             "deliveries": "/deliveries",
             "installations": "/installations",

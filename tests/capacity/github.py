@@ -27,8 +27,10 @@ class Account:
         self.allowed = allowance(repositories)
         self._limits = Limits(clock, anonymous_per_hour=self.allowed)
         self.quota = EditQuota.full(clock())
-        self.due: dict[str, tuple[float, bool]] = {}
-        """Comments to write, oldest first: since when, and whether the turn has ended."""
+        self.due: dict[str, float] = {}
+        """Since when each turn's comment waits, the oldest first."""
+        self.finals: dict[str, float] = {}
+        """The same for turns that have ended, whose comments go first."""
         self.at_work = 0
         self.requests: Counter[str] = Counter()
         """By the end of the hour that GitHub counts."""

@@ -22,7 +22,7 @@ import psycopg
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from tests.capacity.counting import Counting, PostgresCounting
-from tests.crash.process import Service
+from tests.crash.process import ALONE, Service
 from tests.world import World
 from tests.world.postgres import PostgresServer
 
@@ -130,7 +130,7 @@ async def rig(folder: Path) -> AsyncIterator[Rig]:
             address = server.fresh().reveal().replace(str(server.port), str(database.port))
             world.environment["FORGEHAND_DATABASE_URL"] = address
             world.environment["ANTHROPIC_BASE_URL"] = f"http://127.0.0.1:{model.port}"
-            service = await Service.start(world)
+            service = await Service.start(world, module=ALONE)
             assert service is not None
             try:
                 yield Rig(world, service, database, model, server)

@@ -217,23 +217,27 @@ class Simulation:
     # live comments: one writer for each account, and at most one entry for each turn
 
     def _comment(self, turn: Asked, *, final: bool = False) -> None:
-        due = self._account(turn).due
-        if not final or turn.thread_id not in due:
-            due[turn.thread_id] = (self.now, final)
-            if len(due) == 1:
-                self._write(turn.installation_id)
+        account, thread = self._account(turn), turn.thread_id
+        if final and (thread in account.due or thread in account.finals):
+            return
+        for line in (account.due, account.finals):
+            line.pop(thread, None)
+        (account.finals if final else account.due)[thread] = self.now
+        if len(account.due) + len(account.finals) == 1:
+            self._write(turn.installation_id)
 
     def _write(self, installation: InstallationId) -> None:
         account = self.accounts[installation]
-        while account.due:
-            thread, (since, final) = min(account.due.items(), key=lambda one: (not one[1][1], one[1][0]))
+        while line := account.finals or account.due:
+            final = line is account.finals
+            thread, since = next(iter(line.items()))
             wait = account.quota.wait_seconds(self.now, first=True) or (
                 account.edit_once() if final else account.create()
             )
             if wait:
                 self._at(max(LEAST_SECONDS, wait), partial(self._write, installation))
                 return
-            del account.due[thread]
+            del line[thread]
             (self.waits.final if final else self.waits.comment).append(self.now - since)
 
     # every minute

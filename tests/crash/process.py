@@ -11,31 +11,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.crash.nursery import ForkedProcess, forked
 from tests.world import World
 
 ROOT = Path(__file__).parent.parent.parent
 START_SECONDS = 30.0
+ALONE = "tests.crash.service"
+"""The module for those who measure the service as a process of its own making."""
 
 
 @dataclass
 class Service:
-    process: asyncio.subprocess.Process
+    process: asyncio.subprocess.Process | ForkedProcess
     url: str
 
     @classmethod
-    async def start(cls, world: World, kill_at: int = 0, module: str = "tests.crash.service") -> Service | None:
-        """None when it was killed before it could say where it listens."""
+    async def start(cls, world: World, kill_at: int = 0, module: str = "") -> Service | None:
+        """None when it was killed before it could say where it listens. With a module it is started as anybody would,
+        for those who measure it; otherwise it comes from the nursery."""
         with (world.root / "service.log").open("ab") as log:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                module,
-                str(kill_at),
-                cwd=ROOT,
-                env=world.environment,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=log,
-            )
+            if module:
+                process: asyncio.subprocess.Process | ForkedProcess = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-m",
+                    module,
+                    str(kill_at),
+                    cwd=ROOT,
+                    env=world.environment,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=log,
+                )
+            else:
+                process = await forked([ALONE, str(kill_at)], world.environment, log.fileno())
         assert process.stdout is not None
         async with asyncio.timeout(START_SECONDS):
             line = await process.stdout.readline()

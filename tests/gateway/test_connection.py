@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
+import warnings
 
 import pytest
 
@@ -135,6 +137,29 @@ async def test_a_reader_that_leaves_ends_the_stream() -> None:
             assert await answer.next() == b"a"
         async with asyncio.timeout(5):
             await provider.left.wait()
+
+
+async def test_a_client_that_leaves_at_whatever_moment_leaves_no_socket_open() -> None:
+    """Also in the very step in which the connection is made."""
+
+    async def ask(upstream: Upstream) -> None:
+        async with upstream.ask("/v1", [], b"") as answer:
+            await everything(answer)
+
+    async with provided(saying(STREAM)) as (provider, upstream):
+        for steps in range(40):
+            asking = asyncio.create_task(ask(upstream))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.wait([asking])
+        assert provider.connections > 5, "some left later"
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ResourceWarning)
+            async with asyncio.timeout(5):
+                await asyncio.gather(*filter(None, provider.tasks))
+            gc.collect()
+    assert [str(one.message) for one in caught] == []
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])

@@ -23,8 +23,10 @@ LEAST = 1.6
 UNHEARD = 0.001
 """Seconds under which a clock tells more of the machine than of the text."""
 TRIES = 4
+GLANCE = 0.005
+"""Seconds for which a function is called again and again. Linux counts a processor's time in nanoseconds."""
 ENOUGH = 0.03
-"""Seconds for which a function is called again and again: the clock of a processor may tick in hundredths."""
+"""The same where the first look seems too steep."""
 ENDLESS = 5.0
 """Seconds of the processor after which nobody waits any longer."""
 
@@ -97,7 +99,7 @@ def seconds(reader: Reader, text: str, enough: float = ENOUGH) -> float:
 
 def measured(reader: Reader, recipe: Recipe, sizes: Sequence[int] = SIZES) -> Growth:
     """Again where it looks too steep: another process may have been in the way of one of them."""
-    growth = Growth(recipe, tuple(seconds(reader, recipe.text(size)) for size in sizes), sizes)
+    growth = Growth(recipe, tuple(seconds(reader, recipe.text(size), GLANCE) for size in sizes), sizes)
     for _ in range(TRIES):
         if growth.is_linear or growth.seconds[-1] == float("inf"):
             break

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,26 @@ async def test_the_log_is_folded_into_the_file_in_the_background(store: Store) -
 
     assert await asyncio.to_thread(folded)
     await asyncio.to_thread(folding.close)
+
+
+def test_closing_is_never_missed_whenever_it_comes(tmp_path: Path) -> None:
+    """The moment when the pause after a commit is over is met by trying those around it."""
+    db, pause, switching = tmp_path / "state.db", 0.001, sys.getswitchinterval()
+    db.touch()
+    sys.setswitchinterval(1e-6)
+    try:
+        for n in range(200):
+            folding = Checkpoints(schema.writable(db), interval_seconds=pause)
+            noted = time.perf_counter()
+            folding.note()
+            while time.perf_counter() < noted + pause * (0.9 + n % 50 / 100):
+                pass
+            closing = threading.Thread(target=folding.close, daemon=True)
+            closing.start()
+            closing.join(10)
+            assert not closing.is_alive(), f"closing hangs ({n})"
+    finally:
+        sys.setswitchinterval(switching)
 
 
 KILLED = """

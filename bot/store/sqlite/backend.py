@@ -144,6 +144,8 @@ class Checkpoints:
             if self._stop.wait(self._interval):
                 return
             self._dirty.clear()
+            if self._stop.is_set():
+                return  # `close` may have set what was just cleared
             # PASSIVE never waits for readers or the writer; a full disk or a lock passes, the next round tries again.
             with contextlib.suppress(sqlite3.Error):
                 self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()

@@ -7,7 +7,7 @@ import functools
 import math
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -102,30 +102,37 @@ class Upstream:
                 await self._room.acquire()
         except TimeoutError:
             raise Unreachable("every connection is in use") from None
-        try:
-            line = self._free() or await self._connect()
+        with ExitStack() as place:
+            place.callback(self._room.release)
+            line = self._free() or await self._connect(place)
             try:
                 yield line
             finally:
                 self._leave(line)
-        finally:
-            self._room.release()
 
-    async def _connect(self) -> Connection:
-        loop = asyncio.get_running_loop()
+    async def _connect(self, place: ExitStack) -> Connection:
+        """Connect. If the client leaves meanwhile, the attempt goes on and keeps its place until it ends: a cancelled
+        race of addresses would forget a socket that is already connected."""
+        opening = asyncio.ensure_future(self._open())
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                _, line = await loop.create_connection(
-                    lambda: Connection(self._landing),
-                    self._host,
-                    self._port,
-                    ssl=_tls() if self._tls else None,
-                    happy_eyeballs_delay=0.25,
-                )
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(functools.partial(_let_go, place.pop_all()))
+            raise
         except ssl.SSLCertVerificationError as error:
             raise Unreachable(f"its certificate is refused: {error.verify_message}") from None
         except (OSError, TimeoutError, UnicodeError) as error:  # UnicodeError: an invalid host name
             raise Unreachable(type(error).__name__) from None
+
+    async def _open(self) -> Connection:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            _, line = await asyncio.get_running_loop().create_connection(
+                lambda: Connection(self._landing),
+                self._host,
+                self._port,
+                ssl=_tls() if self._tls else None,
+                happy_eyeballs_delay=0.25,
+            )
         return line
 
     def _free(self) -> Connection | None:
@@ -144,6 +151,12 @@ class Upstream:
         self._kept.append((asyncio.get_running_loop().time(), line))
         while len(self._kept) > MOST_KEPT:
             self._kept.pop(0)[1].close()
+
+
+def _let_go(place: ExitStack, opening: asyncio.Future[Connection]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
+    place.close()
 
 
 @functools.cache

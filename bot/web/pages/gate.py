@@ -122,7 +122,10 @@ class Stay:
 
 def number(request: Request, name: str) -> int:
     """Read a number from the address; raise Hidden if nothing of ours can have it."""
-    text = str(request.path_params[name])
+    return number_in(str(request.path_params[name]))
+
+
+def number_in(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER):
         raise Hidden("no such number")
     return int(text)

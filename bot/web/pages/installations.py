@@ -45,6 +45,7 @@ class InstallationPages:
             "forget": self._forget_key,
             "limits": partial(account_form.change_limits, self._gate.store, self._settings.limits),
             "triggers": partial(account_form.change_triggers, self._gate.store),
+            "sharing": partial(account_form.change_sharing, self._gate.store),
         }
         return [
             Route("/installations", self._gate.page(self._list)),
@@ -131,6 +132,8 @@ class InstallationPages:
             terms=TERMS,
             limits=account_form.limit_fields(limits, own, spent, entered),
             triggers=account_form.trigger_fields(own, entered),
+            sharing=account_form.sharing_field(own, entered),
+            sharing_choices=account_settings.SHARING_CHOICES,
             version=account_settings.version(own),
             timeout=limits.timeout_minutes,
             repositories=await repo_configs.of_installation(store, row.id, MOST_REPOSITORIES),

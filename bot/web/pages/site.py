@@ -14,20 +14,26 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.funds import BudgetTerms
 from bot.handlers.desk import Desk
+from bot.outbound import Redactor
 from bot.vault import Vault
 from bot.web.health import Parts
 from bot.web.pages import origin
 from bot.web.pages.access import VisitorAccess
+from bot.web.pages.changes import ChangesPages, ChangesPictures
 from bot.web.pages.findings import Examination, Examine
 from bot.web.pages.frame import COMMON, Pages, static_routes
 from bot.web.pages.front import FrontStream
 from bot.web.pages.gate import Gate
 from bot.web.pages.installations import InstallationPages
+from bot.web.pages.kept_work import KeptWorkPages
 from bot.web.pages.lists import ListPages
 from bot.web.pages.operator import OperatorPages
 from bot.web.pages.operators import Operators
 from bot.web.pages.replays import ReplayButton
 from bot.web.pages.sessions import SessionPages
+from bot.web.pages.share_access import ShareAccess
+from bot.web.pages.shared import SharedPages
+from bot.web.pages.sharing import SharingPages
 from bot.web.pages.sign_in import SignIn
 from bot.web.pages.spending import SpendPages
 from bot.web.pages.visitors import Visitors
@@ -45,6 +51,7 @@ class SiteParts:
     desk: Desk
     vault: Vault
     agent: Agent
+    redactor: Redactor
     parts: Parts
     examine: Examine
     """The check-up of `forgehand doctor`."""
@@ -79,11 +86,18 @@ class Site:
         watching = Watching(desk.store, pages, agent, BudgetTerms.of(desk.settings.limits))
         lists = ListPages(gate, desk.github)
         front = FrontStream(gate, lists)
+        pictures = ChangesPictures(gate, desk, agent)
+        changes = ChangesPages(gate, desk, pictures)
+        shares = ShareAccess(desk.store, desk.github, access)
         routes = [
             *sign_in.routes(),
             *lists.routes(),
             *front.routes(),
             *SessionPages(gate, desk, watching).routes(),
+            *changes.routes(),
+            *KeptWorkPages(gate, desk).routes(),
+            *SharingPages(gate, shares, settings.public_url).routes(),
+            *SharedPages(pages, shares, watching, pictures, given.redactor).routes(),
             *InstallationPages(gate, settings, given.vault).routes(),
             *SpendPages(gate, settings.limits).routes(),
             *OperatorPages(gate, desk, given.parts, examination).routes(),
@@ -98,6 +112,7 @@ class Site:
             self._app = _waiting(ENDING)
             watching.close()
             front.close()
+            changes.close()
             await examination.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
