@@ -57,7 +57,7 @@ class SpentPart:
 
 
 @dataclass(frozen=True)
-class Meter:
+class SpendMeter:
     """A limit and how much of it is spent."""
 
     name: str
@@ -66,7 +66,7 @@ class Meter:
     share: float
 
     @classmethod
-    def of(cls, ceiling: Ceiling, ledger: Ledger) -> Meter:
+    def of(cls, ceiling: Ceiling, ledger: Ledger) -> SpendMeter:
         share = min(ledger.spent_usd / ledger.limit_usd, 1.0) * 100
         return cls(PERIODS[ceiling.period], f"${ledger.spent_usd:,.2f}", f"${ledger.limit_usd:,.2f}", round(share, 1))
 
@@ -100,7 +100,7 @@ class SpendPages:
             months=months(store.now()),
             total=total,
             unconfirmed=on_money.unconfirmed(unconfirmed),
-            meters=[Meter.of(*one) for one in ledgers],
+            meters=[SpendMeter.of(*one) for one in ledgers],
             estimates=on_estimates.hit_rate(*turn_figures.total(await turn_figures.held(store, days.since, row.id))),
             parts=parts,
         )
