@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import httpx
 import pytest
 
 from bot import repo_config
@@ -21,6 +20,7 @@ from bot.store.rows import many
 from tests.unit.parsed import parse
 from tests.webhooks.test_delivery_log import until
 from tests.world import World, work_under_way
+from tests.world.plain_http import plain_client
 from tests.world.work_under_way import WRITE
 
 
@@ -156,7 +156,7 @@ async def test_init_proposes_a_starter_once_and_only_when_asked(world: World, ba
 
 async def test_init_names_the_schema_that_the_service_has_for_editors(world: World, bare: Issue) -> None:
     place = "https://forgehand.example.org"
-    async with world.bot(FORGEHAND_PUBLIC_URL=place) as service, httpx.AsyncClient() as editor:
+    async with world.bot(FORGEHAND_PUBLIC_URL=place) as service, plain_client() as editor:
         answer = await editor.get(f"{service.url}/forgehand.schema.json")
         world.say("/claude init")
         await world.github.changed(lambda: len(world.replies()) == 1, 20)

@@ -19,8 +19,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import httpx
-
 from bot import app as service
 from bot import settings
 from bot.engine.durable import DurableEngine
@@ -35,6 +33,7 @@ from bot.simulation.scenarios import discount
 from bot.store.base import Clock, Store
 from sandbox.local.folders import EnvironmentsFolder, kill_all, remove
 from tests.world.environments import short_folder
+from tests.world.plain_http import plain_client
 from tests.world.postgres import PostgresServer
 
 MODEL_KEY = "sk-ant-api03-" + "canary-model-key" * 4
@@ -142,7 +141,7 @@ class World:
 
     async def deliver(self, hook: Signed) -> None:
         """Deliver a webhook as GitHub would, when the test wants it."""
-        async with httpx.AsyncClient(timeout=30) as client:
+        async with plain_client(timeout=30) as client:
             answer = await client.post(str(self.app.webhook_url), headers=hook.headers, content=hook.body)
         assert answer.status_code == 202, answer.text
 
