@@ -60,15 +60,19 @@ class LimitKey:
 
 
 LIMITS = (
-    LimitKey("session_budget", "One session", lambda limits: limits.session_budget_usd),
-    LimitKey("day_budget", "A day (UTC)", lambda limits: limits.day_budget_usd),
-    LimitKey("month_budget", "A month (UTC)", lambda limits: limits.month_budget_usd),
-    LimitKey("sessions", "Sessions at once", lambda limits: limits.max_sessions, dollars=False),
+    LimitKey(
+        "session_budget", "Dollars for one thread (an issue or pull request)", lambda limits: limits.session_budget_usd
+    ),
+    LimitKey("day_budget", "Dollars for all repositories in a day (UTC)", lambda limits: limits.day_budget_usd),
+    LimitKey("month_budget", "Dollars for all repositories in a month (UTC)", lambda limits: limits.month_budget_usd),
+    LimitKey(
+        "sessions", "Threads that are worked on at the same time", lambda limits: limits.max_sessions, dollars=False
+    ),
 )
 TRIGGERS = {
-    "label": "Label that starts work",
+    "label": "Label on an issue or pull request that starts work",
     "issue_opened": "New issues by people with write access start work",
-    "review_label": "Label that asks for a review",
+    "review_label": "Label on a pull request that asks for a review",
     "review_team": "Team that can be asked for a review",
     "review_user": "User who can be asked for a review",
     "review_opened": "Review pull requests when they are opened or marked ready",
@@ -76,6 +80,13 @@ TRIGGERS = {
 }
 """The triggers that an account may set for repositories without a config file."""
 YES_NO = frozenset(name for name in TRIGGERS if isinstance(getattr(Triggers(), name), bool))
+SHARING = "share_links"
+SHARING_TITLE = "Public links to sessions"
+SHARING_CHOICES = {
+    "": "of public repositories only",
+    "all": "also of private repositories",
+    "none": "forbidden",
+}
 OPERATOR = "the operator"
 ACCOUNT = "this account"
 
@@ -106,6 +117,13 @@ def narrowed(limits: Limits, choices: Choices) -> Limits:
 
 def session_budget(choices: Choices) -> float | None:
     return _number(choices.get("session_budget"))
+
+
+def may_share(choices: Choices, *, private: bool) -> bool:
+    """Decide whether people with write access may make public links; without a choice, not of private repositories."""
+    choice = choices.get(SHARING)
+    chosen = choice.value if choice is not None else None
+    return chosen == "all" or (chosen is None and not private)
 
 
 def triggers(choices: Choices) -> Triggers:
@@ -139,6 +157,11 @@ def listed(limits: Limits, choices: Choices) -> list[dict[str, Any]]:
         }
         for one in effective(limits, choices)
     ]
+    sharing = choices.get(SHARING)
+    own = sharing.value if sharing else None
+    whose = source(ACCOUNT, sharing) if own else "unless this account's owner says otherwise"
+    words = SHARING_CHOICES.get(str(own or ""), "forbidden")
+    rows.append({"name": SHARING, "title": SHARING_TITLE, "value": own, "words": words, "source": whose})
     counting = triggers(choices)
     for name, title in TRIGGERS.items():
         value, choice = getattr(counting, name), choices.get(name)
@@ -164,6 +187,15 @@ def read_triggers(fields: Mapping[str, str]) -> tuple[dict[str, Value | None], d
         return value
 
     return _read(TRIGGERS, read, fields)
+
+
+def read_sharing(fields: Mapping[str, str]) -> tuple[dict[str, Value | None], dict[str, str]]:
+    def read(name: str, text: str) -> Value | None:
+        if text not in SHARING_CHOICES:
+            raise Wrong(f"must be one of: {', '.join(SHARING_CHOICES.values())}")
+        return text or None
+
+    return _read((SHARING,), read, fields)
 
 
 def _read(

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount
 
-from bot import events, logs, vault
+from bot import checkup, events, logs, vault
 from bot.errors import SettingsError
 from bot.git.cache import RepositoryCache
 from bot.github.client import GitHubApp
@@ -35,8 +35,9 @@ from bot.sessions.money.spending_limits import Ceilings
 from bot.sessions.rights import SessionEgress
 from bot.sessions.services import Services, TurnSignals
 from bot.settings import Address, Settings
-from bot.store import spend
+from bot.store import cloud, spend
 from bot.store.base import Clock, Store
+from bot.store.cloud import CloudPlaces
 from bot.store.data_directory import DataDirLock
 from bot.store.environments import EnvironmentMarks
 from bot.store.files import KeptFiles
@@ -46,12 +47,12 @@ from bot.web.gateway import Credentials, Dialect, Gateway
 from bot.web.gateway.clients import closed
 from bot.web.health import Health
 from bot.web.overload import Sturdy
-from bot.web.pages.site import Site
+from bot.web.pages.site import Site, SiteParts
 from bot.web.schema import schema_routes
 from bot.web.server import Server, tcp_socket
 from bot.web.webhooks import webhook_routes
 from sandbox.agents.claude import Claude
-from sandbox.choice import EnvironmentChoice, choose
+from sandbox.choice import CloudRecords, EnvironmentChoice, choose, instance_of
 from sandbox.e2b.settings import E2BSettings
 from sandbox.egress import EgressProxy
 
@@ -111,7 +112,18 @@ async def running(
         work = ServiceLoops(services, notices, found.replicas, began)
         await work.begin(stack)
         health.ready(work.parts(), choice.provider)
-        await stack.enter_async_context(site.opened(work.desk, kept, services.agent))
+        await stack.enter_async_context(
+            site.opened(
+                SiteParts(
+                    work.desk,
+                    kept,
+                    services.agent,
+                    services.redactor,
+                    parts=work.parts(),
+                    examine=partial(checkup.examine, settings),
+                )
+            )
+        )
         yield Running(server.url, choice.words, store.replica)
 
 
@@ -173,9 +185,11 @@ async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Ga
 
 async def _chosen(stack: AsyncExitStack, settings: Settings, store: Store, gateway: Gateway) -> EnvironmentChoice:
     e2b = await _reachable(stack, settings.e2b, gateway)
-    rooms, witness = settings.data_dir / "environments", MachineWitness(store)
-    marks = EnvironmentMarks(store)
-    choice = await choose(rooms, e2b=e2b, witness=witness, marks=marks, newest_in=settings.newest_agent)
+    rooms = settings.data_dir / "environments"
+    if e2b is not None:
+        e2b = replace(e2b, instance=await cloud.instance(store, instance_of(rooms)))
+    records = CloudRecords(MachineWitness(store), EnvironmentMarks(store), CloudPlaces(store))
+    choice = await choose(rooms, e2b=e2b, records=records, newest_in=settings.newest_agent)
     if choice.not_newest:
         log.warning("Claude Code could not be updated", extra={"error": choice.not_newest})
     stack.push_async_callback(choice.provider.close)
@@ -214,7 +228,7 @@ async def _assemble(stack: AsyncExitStack, given: _Given, choice: EnvironmentCho
     notices.on(Topic.MADE, quotas.note)
     outbound = Outbound(github, redactor, on_made=partial(notices.tell, Topic.MADE))
     folds = Folds(store, Claude())
-    shown = PageSettings(settings.command, settings.limits, settings.public_url or "")
+    shown = PageSettings(settings.command, settings.limits, settings.pages_url, settings.github.url)
     places = QueuePlaces(store, settings.limits, clock)
     page = Page(store, folds, shown, find_place=places.of, clock=clock)
     board = LiveBoard(store, outbound, page, quotas, notices, clock)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bot.models import Permission, Person
-from bot.words import on_access
+from bot.words import on_access, replies
 
 
 class AccessAnswer(StrEnum):
@@ -50,7 +50,7 @@ class ServedBy:
 def screen(author: Person, *, repo_owner: str, service: ServedBy, via_app: int | None = None) -> AccessDecision:
     """Decide without asking GitHub: is it a person, and does the operator serve this account?"""
     if author.id == service.bot_id:
-        return AccessDecision(AccessAnswer.IGNORED, "it is our own text")
+        return AccessDecision(AccessAnswer.IGNORED, replies.OWN_TEXT)
     if not author.is_human:
         return AccessDecision(
             AccessAnswer.IGNORED,

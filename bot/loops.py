@@ -27,6 +27,7 @@ LoopName = Literal[
     "intake",
     "lateness",
     "purging",
+    "queue",
     "snapshots",
     "strays",
     "takeovers",

@@ -19,6 +19,8 @@ class Topic(StrEnum):
     """A delivery waits."""
     QUEUE = "queue"
     """A turn waits, or there is room for one."""
+    ADMITTED = "admitted"
+    """A turn waits in the engine's queue, for whoever takes it."""
     COMMENT = "comment"
     """A live comment has news."""
     MADE = "made"

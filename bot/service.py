@@ -8,6 +8,7 @@ import logging
 import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from bot.engine.durable import ONLY, DurableEngine
@@ -112,8 +113,9 @@ class ServiceLoops:
         settings, store = self.services.settings, self.services.store
         if not store.is_remote:
             return DurableEngine(settings.data_dir / "engine.db", self._advance)
-        room = settings.limits.replica_sessions
-        return DurableEngine(settings.database, self._advance, executor=store.replica or ONLY, room=room)
+        room, executor = settings.limits.replica_sessions, store.replica or ONLY
+        on_queued = partial(self._notices.tell, Topic.ADMITTED)
+        return DurableEngine(settings.database, self._advance, executor=executor, room=room, on_queued=on_queued)
 
     async def _advance(self, key: TurnKey) -> None:
         await self._flow.advance(key)
@@ -121,6 +123,9 @@ class ServiceLoops:
 
     async def begin(self, stack: AsyncExitStack) -> None:
         services = self.services
+        self._notices.on(Topic.ADMITTED, self._engine.look)
+        self._notices.on_missed(self._engine.look)
+        self._loops[self._engine.queue.name] = self._engine.queue
         await self._engine.start()
         stack.push_async_callback(self._engine.drain)
         self._notices.on(Topic.TURN, lambda turn: services.signals.poke(TurnKey.parse(turn)))

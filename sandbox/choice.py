@@ -15,7 +15,16 @@ from sandbox.egress import is_own_user
 from sandbox.errors import IsolationMissing
 from sandbox.local.provider import LocalProvider
 from sandbox.plain import PlainProvider, PlainSettings
-from sandbox.primitives import EnvironmentProvider, Marks, Snapshots, Witness
+from sandbox.primitives import EnvironmentProvider, Marks, PlanPlaces, Snapshots, Witness
+
+
+@dataclass(frozen=True)
+class CloudRecords:
+    """What has to be stored about environments in a cloud; None: it is kept in memory, or not at all."""
+
+    witness: Witness | None = None
+    marks: Marks | None = None
+    places: PlanPlaces | None = None
 
 
 @dataclass(frozen=True)
@@ -36,15 +45,14 @@ async def choose(
     *,
     isolate: bool = True,
     e2b: E2BSettings | None = None,
-    witness: Witness | None = None,
-    marks: Marks | None = None,
+    records: CloudRecords | None = None,
     newest_in: Path | None = None,
 ) -> EnvironmentChoice:
     """Choose environments, after a probe box has proved isolation. Without `isolate`, choose plain processes.
 
     `newest_in`: the folder of the newest agent program, which is updated first; None: the tested one is used."""
     if e2b is not None:
-        return _cloud(root, e2b, witness, marks)
+        return _cloud(root, e2b, records or CloudRecords())
     tested = claude_binary.find()
     agent = await claude_binary.newest(newest_in, tested) if newest_in is not None else Newest(tested)
     choice = await _here(root, agent.program, isolate=isolate)
@@ -65,18 +73,18 @@ async def _here(root: Path, agent: Path, *, isolate: bool) -> EnvironmentChoice:
     )
 
 
-def _cloud(root: Path, settings: E2BSettings, witness: Witness | None, marks: Marks | None) -> EnvironmentChoice:
+def _cloud(root: Path, settings: E2BSettings, records: CloudRecords) -> EnvironmentChoice:
     from sandbox.e2b.provider import E2BProvider
 
     if find_spec("e2b") is None:
         raise IsolationMissing("E2B's SDK is not installed: pip install 'forgehand[e2b]' brings it.")
-    provider = E2BProvider(replace(settings, instance=_instance(root)), witness=witness, marks=marks)
+    provider = E2BProvider(settings, witness=records.witness, marks=records.marks, room=records.places)
     words = f"sandboxes in E2B's cloud (template {settings.template})"
     return EnvironmentChoice(provider, root / "sockets", isolated=True, words=words, snapshots=provider)
 
 
-def _instance(root: Path) -> str:
-    """Return the name that tells our sandboxes from those of other services in the account; it lasts like the data."""
+def instance_of(root: Path) -> str:
+    """Return the name that the data directory proposes, to tell our sandboxes from others' in the account."""
     path = root / "instance"
     if not path.exists():
         root.mkdir(parents=True, exist_ok=True, mode=0o700)

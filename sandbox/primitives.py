@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -216,6 +217,27 @@ class Marks(Protocol):
         """Keep this mark, which is inside now; the others belong to older disks."""
 
     async def forget(self, environment_id: str) -> None: ...
+
+
+class PlanPlaces(Protocol):
+    """The places for running environments that an account's plan has. All who use the account stand in one line."""
+
+    async def ask(self, key: str, most: int, spacing: float, *, ahead: bool) -> float | None:
+        """Stand in line, and take a place if it is our turn and one is free. Return after how many seconds the
+        environment may be created, so that creations are `spacing` seconds apart; None: ask again."""
+
+    async def hold(self, key: str) -> None:
+        """Count an environment that runs, even beyond the plan."""
+
+    async def give(self, key: str) -> None:
+        """Give the place back, or leave the line."""
+
+    async def held(self) -> frozenset[str]:
+        """Return the environments that count as running."""
+
+    async def correct(self, before: AbstractSet[str], running: AbstractSet[str]) -> None:
+        """Count what runs, as the provider says. Of those that do not run, drop only those that were held `before` it
+        was asked."""
 
 
 class Snapshots(Protocol):

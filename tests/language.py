@@ -25,7 +25,6 @@ COMMENTED = (
     "deploy/Caddyfile",
     "deploy/kubernetes/*.*",
     "pyproject.toml",
-    "bot/handlers/commands/starter.yml",
 )
 SOURCE = ("bot/**/*.py", "sandbox/**/*.py")
 TEMPLATES = ("bot/**/templates/*.html",)

@@ -63,6 +63,29 @@ _VERDICTS = {
     ),
     **dict.fromkeys(("approve", "approved"), ReviewVerdict.APPROVE),
 }
+
+
+class Severity(StrEnum):
+    """How bad a finding is, the worst first."""
+
+    CRITICAL = "critical"
+    MAJOR = "major"
+    MINOR = "minor"
+    NIT = "nit"
+
+    @property
+    def rank(self) -> int:
+        """0 is the worst."""
+        return _RANKS[self]
+
+
+_RANKS = {one: rank for rank, one in enumerate(Severity)}
+_SEVERITIES = {
+    **{one.value: one for one in Severity},
+    **dict.fromkeys(("blocker", "blocking", "severe", "fatal", "urgent", "security", "p0"), Severity.CRITICAL),
+    **dict.fromkeys(("high", "error", "important", "serious", "bug", "p1"), Severity.MAJOR),
+    **dict.fromkeys(("nitpick", "info", "note", "style", "trivial", "cosmetic", "suggestion", "p3"), Severity.NIT),
+}
 _CONFIDENCES = {"low": 0.3, "medium": 0.6, "high": 0.9}
 
 
@@ -74,7 +97,7 @@ class ReviewFinding:
     line: int
     body: str
     start_line: int | None = None
-    severity: str = ""
+    severity: Severity = Severity.MINOR
     confidence: float | None = None
     """0 to 1."""
     suggestion: str | None = None
@@ -82,6 +105,23 @@ class ReviewFinding:
     @property
     def first(self) -> int:
         return self.start_line or self.line
+
+
+@dataclass(frozen=True)
+class KeptBack:
+    """How many findings of a review are not posted, by the reason."""
+
+    threshold: Severity = Severity.NIT
+    mild: int = 0
+    """Milder than the threshold."""
+    ignored: int = 0
+    """In paths that the repository does not want reviewed."""
+    dismissed: int = 0
+    """Said by people to be no bug."""
+
+    @property
+    def any(self) -> bool:
+        return bool(self.mild or self.ignored or self.dismissed)
 
 
 @dataclass(frozen=True)
@@ -104,7 +144,7 @@ def read(document: dict[str, Any] | None) -> ReviewReport | None:
     return ReviewReport(
         verdict=_VERDICTS.get(re.sub(r"[^a-z]+", "_", said.lower()).strip("_"), ReviewVerdict.COMMENT),
         summary=document["summary"].strip()[:MAX_SUMMARY],
-        comments=tuple(dict.fromkeys(found)),
+        comments=tuple(sorted(dict.fromkeys(found), key=lambda one: one.severity.rank)),
         resolved=tuple(one for one in resolved[:MOST] if isinstance(one, str)) if isinstance(resolved, list) else (),
         left_out=len(listed) - len(found),
     )
@@ -130,10 +170,16 @@ def _finding(raw: Any) -> ReviewFinding | None:
         line=line,
         body=body.strip()[:MAX_BODY],
         start_line=start if _is_line(start) and start < line else None,
-        severity=re.sub(r"[^a-z ]", "", severity.lower())[:20].strip() if isinstance(severity, str) else "",
+        severity=severity_of(severity),
         confidence=_confidence(raw.get("confidence")),
         suggestion=suggestion if isinstance(suggestion, str) and len(suggestion) <= MAX_SUGGESTION else None,
     )
+
+
+def severity_of(said: Any) -> Severity:
+    """Read the first word that we know; any other is minor, because nobody should lose a finding for its grade."""
+    words = re.findall(r"[a-z]+\d?", said[:100].lower()) if isinstance(said, str) else []
+    return next((_SEVERITIES[one] for one in words if one in _SEVERITIES), Severity.MINOR)
 
 
 def _is_line(value: Any) -> TypeGuard[int]:

@@ -35,7 +35,19 @@ async def examine(settings: Settings, github: GitHubApp) -> list[CheckupFinding]
     if not settings.poll_seconds:
         last = (await github.deliveries()).items[:1]
         found += [await _ping(settings), *(_delivered(one) for one in last)]
-    return [*found, await signed.examine(github)]
+    return [*found, _pages(settings, app), await signed.examine(github)]
+
+
+def _pages(settings: Settings, app: Registration) -> CheckupFinding:
+    if settings.pages_url:
+        return good("pages", f"People can sign in at {settings.pages_url}, and comments link there.")
+    if not settings.public_url:
+        return good("pages", "Only this machine reaches them, so comments link to no page (no FORGEHAND_PUBLIC_URL).")
+    fix = (
+        f"Set FORGEHAND_CLIENT_ID and FORGEHAND_CLIENT_SECRET, from {_page(settings, app)}, with the callback URL "
+        f"{settings.public_url}/oauth/callback."
+    )
+    return warning("pages", "Nobody can sign in, so comments leave out the link to watch a session live.", fix)
 
 
 def _granted(settings: Settings, app: Registration) -> list[CheckupFinding]:

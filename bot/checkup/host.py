@@ -61,6 +61,10 @@ async def _disk(folder: Path) -> CheckupFinding:
 async def _database(where: Address) -> list[CheckupFinding]:
     """Check the store, and report a pause: people who do not know of it would take it for a fault."""
     try:
+        await asyncio.to_thread(place(where).require)
+    except BotError as error:
+        return [bad("database", str(error), "Then run this again.")]
+    try:
         if not await asyncio.to_thread(place(where).exists):
             return [good("database", "There is none yet; the first start creates it.")]
         async with Store.reading(where) as store:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 SOURCE = Path(__file__).with_name("app.yml")
+_REASON = re.compile(r"^  (\w+): \w+ +# (.+)$", re.MULTILINE)
 _RANKS = {"read": 1, "write": 2, "admin": 3}
 
 
@@ -18,6 +20,8 @@ class Manifest:
     """The file before addresses are filled in."""
 
     content: Mapping[str, Any]
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Why each permission is needed: its comment in the file."""
 
     @property
     def permissions(self) -> Mapping[str, str]:
@@ -50,4 +54,6 @@ class Manifest:
 
 
 def read() -> Manifest:
-    return Manifest(yaml.safe_load(SOURCE.read_text(encoding="utf-8")))
+    text = SOURCE.read_text(encoding="utf-8")
+    asked = text.partition("\ndefault_permissions:\n")[2].partition("\n\n")[0]
+    return Manifest(yaml.safe_load(text), dict(_REASON.findall(asked)))

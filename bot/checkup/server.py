@@ -44,6 +44,9 @@ def silent(before: Sequence[Replica], after: Sequence[Replica]) -> list[Replica]
 
 
 def of_server(server: DatabaseServer, count: int) -> CheckupFinding:
+    if server.is_pooled:
+        fix = "Name PostgreSQL's own port in FORGEHAND_DATABASE_URL: in a pool, locks and notices get lost."
+        return warning("database server", "A connection pooler stands before PostgreSQL.", fix)
     took = f"PostgreSQL {server.version} answers in {1000 * server.round_trip_seconds:.1f} ms"
     needed = max(1, count) * (server.each_needs + MOST_CONNECTIONS) + SPARE_CONNECTIONS
     words = f"{took}; {server.connections} of {server.most_connections} connections are open."

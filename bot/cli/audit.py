@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from bot.cli import console
 from bot.cli.asked import AsJson, Config, read_store
+from bot.cli.filters import ListFilters, filtered
+from bot.cli.table import Column, print_table
 
-if TYPE_CHECKING:
-    from bot.store.audit import AuditEntry
+COLUMNS = (
+    Column("WHEN", lambda one: datetime.fromtimestamp(one.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")),
+    Column("WHO", lambda one: one.actor),
+    Column("WHAT", lambda one: f"{one.action}: {one.subject}{f' ({one.detail})' if one.detail else ''}"),
+)
 
-Limit = Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="How many at most.")]
 
-
-def command(limit: Limit = 100, as_json: AsJson = False, config: Config = None) -> None:
+@filtered("by", "since", "limit")
+def command(filters: ListFilters, as_json: AsJson = False, config: Config = None) -> None:
     """List who allowed, refused, set or revoked what, newest first."""
     from bot.store import audit
 
-    found = read_store(config, lambda store: audit.listing(store, limit))
-    console.print_rows(found, _line, as_json=as_json, none="The audit log is empty.")
-
-
-def _line(one: AuditEntry) -> str:
-    """Make one line of plain text: names and details come from people."""
-    from bot.text.blocks import plain
-
-    at = datetime.fromtimestamp(one.at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    detail = f" ({one.detail})" if one.detail else ""
-    said = " ".join(f"{one.action}: {one.subject}{detail}".split())
-    return plain(f"{at}  {one.actor}  {said}")
+    sought = filters.sought()
+    found = read_store(config, lambda store: audit.listing(store, sought))
+    print_table(
+        found, COLUMNS, as_json=as_json, none="Nothing matches." if sought.narrows else "The audit log is empty."
+    )

@@ -13,9 +13,11 @@ from bot import settings
 from bot.cli import console
 from bot.cli.asked import AsJson, Config, read_store
 from bot.cli.shape import CommandGroup
+from bot.cli.table import Column, print_table
 from bot.errors import BadRepoConfig
 
 if TYPE_CHECKING:
+    from bot.repo_config import RepoConfig
     from bot.store.base import Store
 
 app = CommandGroup(help="Check a repository's config file; show an account's limits.")
@@ -28,20 +30,53 @@ def check(
     """Check FILE as a `.github/forgehand.yml`, and name the line of each mistake."""
     from bot import repo_config
 
-    try:
-        config = repo_config.parse(file.read_bytes())
-    except OSError as error:
-        console.fail(f"{file} cannot be read: {error.strerror}.")
-    except BadRepoConfig as error:
-        if as_json:
-            console.print_json({"ok": False, "problem": str(error)})
-        console.fail(str(error))
+    config = _parsed(file, as_json=as_json)
     if as_json:
         console.print_json({"ok": True, "config": dataclasses.asdict(config)})
         return
     typer.echo(f"{file} is fine.")
     for name, said in repo_config.in_words(config):
         typer.echo(f"  {name}: {said}")
+
+
+def _parsed(file: Path, *, as_json: bool) -> RepoConfig:
+    from bot import repo_config
+
+    try:
+        return repo_config.parse(file.read_bytes())
+    except OSError as error:
+        console.fail(f"{file} cannot be read: {error.strerror}.")
+    except BadRepoConfig as error:
+        if as_json:
+            console.print_json({"ok": False, "problem": str(error)})
+        console.fail(str(error))
+
+
+@app.command("try")
+def try_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A config, as for `config check`.")],
+    repo: Annotated[str, typer.Option(metavar="OWNER/NAME", help="The repository whose past counts.")],
+    days: Annotated[int, typer.Option(metavar="N", min=1, max=365, help="How many days back.")] = 7,
+    as_json: AsJson = False,
+    config: Config = None,
+) -> None:
+    """Say what the triggers of FILE could have started lately in a repository, and what that would have cost."""
+    from bot.cli import config_try
+
+    config_try.show(config, _parsed(file, as_json=as_json), repo, days, as_json=as_json)
+
+
+@app.command()
+def init(
+    path: Annotated[Path, typer.Option(metavar="FOLDER", help="The root of a repository's files.")] = Path(),
+) -> None:
+    """Print a `.github/forgehand.yml` with the commands that the files name. Runs none of them."""
+    from bot.cli import surveyed
+
+    try:
+        typer.echo(surveyed.proposal(path), nl=False)
+    except OSError as error:
+        console.fail(f"{path} cannot be read: {error.strerror}.")
 
 
 @app.command()
@@ -69,4 +104,11 @@ def show(
         return account_settings.listed(limits, choices)
 
     rows = read_store(config, look)
-    console.print_rows(rows, lambda row: f"{row['title']}: {row['words']} ({row['source']})", as_json=as_json)
+    print_table(rows, COLUMNS, as_json=as_json)
+
+
+COLUMNS = (
+    Column("SETTING", lambda row: row["title"]),
+    Column("VALUE", lambda row: row["words"]),
+    Column("SET BY", lambda row: row["source"]),
+)

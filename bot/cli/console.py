@@ -19,6 +19,7 @@ from bot.errors import BotError, SettingsError
 from sandbox.errors import SandboxError
 
 T = TypeVar("T")
+MONEY_DECIMALS = 6
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -58,8 +59,20 @@ def say(text: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+    sys.stdout.write(json.dumps(_in_parts_of_a_cent(value), ensure_ascii=False, default=str) + "\n")
     sys.stdout.flush()  # for people who follow the output
+
+
+def _in_parts_of_a_cent(value: Any) -> Any:
+    """Round money to six decimals: a sum of floats has digits that nobody paid."""
+    if isinstance(value, dict):
+        return {
+            name: round(one, MONEY_DECIMALS)
+            if isinstance(one, float) and str(name).endswith("usd")
+            else _in_parts_of_a_cent(one)
+            for name, one in value.items()
+        }
+    return [_in_parts_of_a_cent(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def print_rows(rows: Sequence[Any], line: Callable[[Any], str], *, as_json: bool, none: str = "") -> None:

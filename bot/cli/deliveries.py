@@ -13,14 +13,16 @@ from bot import settings
 from bot.cli import console, delivery_file, service
 from bot.cli.asked import AsJson, Config, database, read_store
 from bot.cli.delivery_file import Read
+from bot.cli.filters import ListFilters, filtered
 from bot.cli.shape import CommandGroup
+from bot.cli.table import Column, print_table
 
 if TYPE_CHECKING:
     from bot.store.base import Store
+    from bot.store.deliveries import LedgerLine
 
 app = CommandGroup(help="List webhooks, explain what became of one, replay one.")
 Event = Annotated[str, typer.Option(metavar="NAME", help="The event of a bare payload, such as issue_comment.")]
-Limit = Annotated[int, typer.Option(metavar="N", help="How many at most.")]
 IdOrFile = Annotated[
     str,
     typer.Argument(metavar="ID|FILE", help="As `deliveries list` shows it; or a payload, bare or as GitHub shows it."),
@@ -28,23 +30,47 @@ IdOrFile = Annotated[
 
 
 @app.command("list")
-def list_(as_json: AsJson = False, limit: Limit = 100, config: Config = None) -> None:
+@filtered("repo", "state", "by", "since", "limit")
+def list_(
+    filters: ListFilters,
+    noise: Annotated[bool, typer.Option("--noise", help="Also what our own comments and checks caused.")] = False,
+    as_json: AsJson = False,
+    config: Config = None,
+) -> None:
     """List the latest webhooks, newest first."""
     from bot.store import deliveries
+    from bot.words import replies
 
-    rows = [_row(one) for one in read_store(config, lambda store: deliveries.listing(store, limit))]
-    console.print_rows(
-        rows, lambda row: f"{row['guid']}  {row['explained']}", as_json=as_json, none="No deliveries yet."
-    )
+    sought = filters.sought(states=[*deliveries.DeliveryState], without=() if noise else replies.NOISE)
+    rows = [_row(one) for one in read_store(config, lambda store: deliveries.listing(store, sought))]
+    none = "No delivery matches." if sought.narrows else "No deliveries yet."
+    print_table(rows, COLUMNS, as_json=as_json, none=none)
 
 
-def _row(delivery: Any) -> dict[str, Any]:
-    """Drop the body, and add `explained`: the sentence of `why` in a thread."""
+def _thread(row: dict[str, Any]) -> str:
+    number = f"#{row['number']}" if row["number"] else ""
+    return f"{row['repo'] or ''}{number}"
+
+
+COLUMNS = (
+    Column("WHEN", lambda row: console.when(row["received_at"])),
+    Column("THREAD", _thread),
+    Column("BY", lambda row: row["sender"] or ""),
+    Column("EVENT", lambda row: f"{row['event']}{'.' + row['action'] if row['action'] else ''}"),
+    Column("STATE", lambda row: row["state"]),
+    Column("SESSION", lambda row: row["session_id"] or ""),
+    Column("ID", lambda row: row["guid"]),
+    Column("WHY", lambda row: row["reason"] or ""),
+)
+
+
+def _row(delivery: LedgerLine) -> dict[str, Any]:
+    """Add `explained`: the sentence of `why` in a thread."""
     from bot.text.blocks import plain
     from bot.words import replies
 
-    found = {name: value for name, value in dataclasses.asdict(delivery).items() if name != "body"}
-    return {**found, "explained": replies.fate(delivery, replies.moment(delivery.received_at), plain)}
+    explained = replies.fate(delivery, replies.moment(delivery.received_at), plain)
+    return {**dataclasses.asdict(delivery), "explained": explained}
 
 
 @app.command()
@@ -58,7 +84,7 @@ def explain(id_or_file: IdOrFile, event: Event = "", as_json: AsJson = False, co
     guid = found.guid if found else id_or_file
 
     async def look(store: Store) -> dict[str, Any] | None:
-        stored = await deliveries.get(store, guid) if guid else None
+        stored = await deliveries.line(store, guid) if guid else None
         return _row(stored) if stored else None
 
     is_stored = bool(guid) and (found is None or console.run(asyncio.to_thread(place(database(config)).exists)))

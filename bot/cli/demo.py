@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bot.cli.demo_story import Story
 
 WAIT_FOR_WATCHER_SECONDS = 15.0
-Scenario = StrEnum("Scenario", ["FIX", "ASK", "PLAN", "STEER", "STOP", "UNDO", "REVIEW", "CRASH"])
+Scenario = StrEnum("Scenario", ["FIX", "ASK", "PLAN", "STEER", "STOP", "UNDO", "REVIEW", "FINDINGS", "CRASH"])
 
 
 def command(

@@ -82,10 +82,10 @@ class Story:
             await asyncio.gather(*watches, return_exceptions=True)
 
     async def end(self) -> None:
-        """Play what the person does then, and the turn that it starts."""
+        """Play what the person does then, and the turns that it starts."""
         if self.play.afterwards is not None:
             self.do(self.play.afterwards)
-            await self.github.changed(lambda: len(self.outcomes) > 1, SECONDS)
+            await self.github.changed(lambda: len(self.outcomes) >= len(self.play.outcomes), SECONDS)
 
     async def _timed(self, stage: str, began: float) -> None:
         if stage == "first_model_request":

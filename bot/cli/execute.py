@@ -54,6 +54,9 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     budget: Annotated[str | None, typer.Option(metavar="USD", help="How many dollars it may spend.")] = None,
     timeout: Annotated[str | None, typer.Option(metavar="30m", help="How long it may work.")] = None,
     turns: Annotated[str | None, typer.Option(metavar="N", help="How many steps the agent may take.")] = None,
+    effort: Annotated[
+        str | None, typer.Option(metavar="LEVEL", help=f"How hard the model thinks: {', '.join(options.EFFORTS)}.")
+    ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Also apply the finished work to the folder.")] = False,
     no_isolation: Annotated[
         bool, typer.Option("--no-isolation", help="No sandbox: the agent may do whatever you may.")
@@ -64,7 +67,7 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     config: Config = None,
 ) -> None:
     try:
-        given = options.read({"model": model, "budget": budget, "timeout": timeout, "turns": turns})
+        given = options.read({"model": model, "budget": budget, "timeout": timeout, "turns": turns, "effort": effort})
         values = values_for(path, config)
         words = sys.stdin.read() if prompt == "-" else prompt
         job = _job(values, given, prompt=words, path=path, apply=apply, isolate=not no_isolation)
@@ -92,6 +95,7 @@ def _job(values: Mapping[str, str], options: Options, **asked: Any) -> Workbench
         budget_usd=options.budget_usd or limits.session_budget_usd,
         timeout_seconds=options.timeout_seconds or limits.timeout_minutes * 60,
         max_turns=options.turns,
+        effort=options.effort,
         subagents=Subagents(at_once=limits.subagents_at_once, most=limits.subagents),
         **asked,
     )

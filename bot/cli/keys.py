@@ -13,6 +13,7 @@ from bot import settings
 from bot.cli import console
 from bot.cli.asked import AsJson, Config
 from bot.cli.shape import CommandGroup
+from bot.cli.table import Column, print_table
 from bot.cli.vault_access import installation_of, opened
 from bot.errors import UserError
 from bot.settings import Secret
@@ -29,22 +30,31 @@ For = Annotated[
 Name = Annotated[str, typer.Argument(metavar="NAME", help="ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN.")]
 
 
+Check = Annotated[bool, typer.Option("--check/--no-check", help="Try it with a free request before it is stored.")]
+
+
 @app.command("set")
-def set_(name: Name, installation: For = None, config: Config = None) -> None:
-    """Store a key from stdin or a prompt. A running service uses it for its next request."""
+def set_(name: Name, installation: For = None, check: Check = True, config: Config = None) -> None:
+    """Store a key from stdin or a prompt, if it works. A running service uses it for its next request."""
     from bot.vault import NAMES
 
     if name not in NAMES:
         console.fail(f"There is no key called {name}; known are {' and '.join(NAMES)}.", 2)
     value = Secret(typer.prompt(name, hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.read())
-    typer.echo(console.run(_set(config, name, value, installation)))
+    typer.echo(console.run(_set(config, name, value, installation, check=check)))
 
 
-async def _set(config: Path | None, name: str, value: Secret, account: str | None) -> str:
+async def _set(config: Path | None, name: str, value: Secret, account: str | None, *, check: bool) -> str:
     from bot import vault as vaults
+    from bot.web import credentials
 
     values = settings.from_environment(config)
     model = settings.read_model(values)
+    if check:
+        try:
+            value = await credentials.proven(name, value, model, "your input")
+        except UserError as error:
+            raise UserError(f"{error} Nothing was stored; --no-check stores it untested.") from None
     async with opened(values, writes=True) as (store, vault, _):
         place, words = await installation_of(store, account)
         await vault.put(name, place, value)
@@ -60,11 +70,15 @@ async def _set(config: Path | None, name: str, value: Secret, account: str | Non
 def list_(as_json: AsJson = False, config: Config = None) -> None:
     """List the stored keys, never their values."""
 
-    def line(row: dict[str, Any]) -> str:
-        shown = row["fingerprint"] or "CANNOT BE READ: set it again"
-        return f"{row['name']}  {row['for']}  {row['age_days']:.0f} days old  {shown}"
+    print_table(console.run(_list(config)), COLUMNS, as_json=as_json, none="No keys are stored.")
 
-    console.print_rows(console.run(_list(config)), line, as_json=as_json, none="No keys are stored.")
+
+COLUMNS = (
+    Column("NAME", lambda row: row["name"]),
+    Column("FOR", lambda row: row["for"]),
+    Column("DAYS OLD", lambda row: f"{row['age_days']:.0f}", right=True),
+    Column("FINGERPRINT", lambda row: row["fingerprint"] or "CANNOT BE READ: set it again"),
+)
 
 
 async def _list(config: Path | None) -> list[dict[str, Any]]:

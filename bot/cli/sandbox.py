@@ -13,9 +13,11 @@ import typer
 
 from bot.cli import console, sandbox_logs, sandbox_template
 from bot.cli.asked import AsJson, Config, read_store
+from bot.cli.filters import ListFilters, filtered
+from bot.cli.period import began, period, shown
 from bot.cli.sandbox_access import BY_HAND, Row, SandboxAccess, opened
 from bot.cli.shape import CommandGroup
-from bot.cli.spend import began, period, shown
+from bot.cli.table import Column, print_table
 from bot.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ app.command("logs")(sandbox_logs.command)
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `sandbox list` shows it.")]
 
 NONE = "There are no sandboxes."
+STATES = ("running", "paused", "kept")
 WORDS = {"hand": "made by hand", "snapshot": "makes a snapshot"}
 
 
@@ -58,26 +61,42 @@ async def _create(config: Path | None) -> Row:
 
 
 @app.command("list")
-def list_(as_json: AsJson = False, config: Config = None) -> None:
+@filtered("repo", "state", "limit")
+def list_(filters: ListFilters, as_json: AsJson = False, config: Config = None) -> None:
     """List this service's sandboxes, with the session of each."""
 
     async def look() -> list[Row]:
         async with opened(config) as access:
             return await access.rows()
 
-    console.print_rows(console.run(look()), _line, as_json=as_json, none=NONE)
+    sought = filters.sought(states=STATES)
+    rows = [row for row in console.run(look()) if sought.repo.lower() in ("", (row.repo or "").lower())]
+    rows = [row for row in rows if sought.state in ("", row.state)][: sought.limit]
+    print_table(rows, COLUMNS, as_json=as_json, none="No sandbox matches." if sought.narrows else NONE)
 
 
-def _line(row: Row) -> str:
+def _age(row: Row) -> str:
     from bot.live.sections import duration
 
-    belongs = WORDS.get(row.made_for, row.made_for)
-    if row.session:
-        belongs = f"{row.repo or '(unknown)'}  session {row.session} turn {row.turn}"
-    need = "needed" if row.needed else "not needed"
+    return duration(row.age_seconds)
+
+
+def _need(row: Row) -> str:
     if row.kept_until is not None:
-        need = f"kept until {console.when(row.kept_until)}"
-    return f"{row.id}  {row.kind}  {row.state}  {duration(row.age_seconds)}  {belongs}  {need}"
+        return f"kept until {console.when(row.kept_until)}"
+    return "needed" if row.needed else "not needed"
+
+
+COLUMNS = (
+    Column("ID", lambda row: row.id),
+    Column("KIND", lambda row: row.kind),
+    Column("STATE", lambda row: row.state),
+    Column("AGE", _age, right=True),
+    Column("REPOSITORY", lambda row: row.repo or ("(unknown)" if row.session else "")),
+    Column("SESSION", lambda row: row.session or WORDS.get(row.made_for, row.made_for)),
+    Column("TURN", lambda row: "" if row.turn is None else str(row.turn), right=True),
+    Column("NEED", _need),
+)
 
 
 @app.command()
@@ -180,10 +199,15 @@ def cost(
         return [shown(row) for row in await machines.summed(store, by, began(since, time.time()))]
 
     rows = read_store(config, look)
-    if as_json:
-        console.print_json(rows)
-        return
-    for row in rows:
-        name = row["day"] if by is CostGrouping.DAY else f"{row['session']}  {row['thread'] or '(gone)'}"
-        typer.echo(f"{row['usd']:>10.4f}  {row['vcpu_seconds']:>9.0f} vCPU s  {row['gib_seconds']:>9.0f} GiB s  {name}")
-    typer.echo(f"{sum(row['usd'] for row in rows):>10.4f}  dollars {period(since)}")
+    end = f"{sum(row['usd'] for row in rows):.4f} dollars {period(since)}"
+    named = [Column("DAY", lambda row: row["day"])]
+    if by is CostGrouping.SESSION:
+        named = [Column("SESSION", lambda row: row["session"]), Column("THREAD", lambda row: row["thread"] or "(gone)")]
+    print_table(rows, [*named, *COSTS], as_json=as_json, end=end)
+
+
+COSTS = (
+    Column("USD", lambda row: f"{row['usd']:.4f}", right=True),
+    Column("VCPU SECONDS", lambda row: f"{row['vcpu_seconds']:.0f}", right=True),
+    Column("GIB SECONDS", lambda row: f"{row['gib_seconds']:.0f}", right=True),
+)

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -107,7 +107,8 @@ async def readable(where: Address) -> AsyncIterator[Store | None]:
 @asynccontextmanager
 async def opened(config: Path | None, *, makes: bool = False) -> AsyncIterator[SandboxAccess]:
     """Open the way to the sandboxes; without `makes`, an empty data directory stays empty."""
-    from sandbox.choice import choose
+    from bot.store import cloud
+    from sandbox.choice import choose, instance_of
 
     values = settings.from_environment(config)
     folder = settings.data_dir(values)
@@ -116,6 +117,10 @@ async def opened(config: Path | None, *, makes: bool = False) -> AsyncIterator[S
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="forgehand-")))
         data_directory.prepare(folder, known=("state.db", "lock", "environments"))
         store = await stack.enter_async_context(readable(settings.read_database(values)))
-        choice = await choose(folder / "environments", e2b=settings.read_e2b(values))
+        e2b = settings.read_e2b(values)
+        if e2b is not None:
+            known = None if store is None else await cloud.known_instance(store)
+            e2b = replace(e2b, instance=known or instance_of(folder / "environments"))
+        choice = await choose(folder / "environments", e2b=e2b)
         stack.push_async_callback(choice.provider.close)
         yield SandboxAccess(choice, store, time.time())

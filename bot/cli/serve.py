@@ -39,7 +39,7 @@ async def _serve(config: Path | None, poll: bool) -> None:
     values = settings.from_environment(config)
     for name, meant in names.mistyped(values).items():
         console.say(names.sentence(name, meant))
-    if await start.has_no_app(values) and not await setup.guide(values):
+    if await start.has_no_app(values) and not await setup.guide(values, console.stop_signals()):
         return
     chosen = await start.chosen(values, poll=poll)
     console.require_git()

@@ -12,10 +12,12 @@ import typer
 from bot import funds, settings
 from bot.cli import console, service
 from bot.cli.asked import AsJson, Config, database, read_files, read_store
+from bot.cli.filters import ListFilters, filtered
 from bot.cli.shape import CommandGroup
+from bot.cli.table import Column, print_table
 from bot.funds import BudgetTerms
 from bot.kinds.shape import OnFork
-from bot.models import SessionId, TurnState
+from bot.models import Outcome, SessionId, TurnState
 from bot.words import on_money
 
 if TYPE_CHECKING:
@@ -28,21 +30,27 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="As `sessions list` shows 
 
 
 @app.command("list")
-def list_(as_json: AsJson = False, config: Config = None) -> None:
-    """List all sessions, newest first."""
+@filtered("repo", "state", "outcome", "by", "since", "limit")
+def list_(filters: ListFilters, as_json: AsJson = False, config: Config = None) -> None:
+    """List sessions, newest first, each with the state and outcome of its last turn."""
     from bot.store import replicas, sessions
 
+    sought = filters.sought(states=[*TurnState], outcomes=[*Outcome])
+
     async def look(store: Store) -> tuple[list[SessionSummary], dict[str, str]]:
-        return await sessions.listing(store), await store.read(replicas.hosts)
+        return await sessions.listing(store, sought), await store.read(replicas.hosts)
 
     rows, hosts = read_store(config, look)
-
-    def line(row: SessionSummary) -> str:
-        thread, ended = f"{row.repo}#{row.number}", row.outcome or row.state
-        where = _where(row.state, hosts.get(row.replica or ""))
-        return f"{row.id}  {console.when(row.created_at)}  {thread}  {ended}{where}  ${row.cost_usd:.2f}"
-
-    console.print_rows(rows, line, as_json=as_json, none="No sessions yet.")
+    columns = (
+        Column("ID", lambda row: row.id),
+        Column("SINCE", lambda row: console.when(row.created_at)),
+        Column("THREAD", lambda row: f"{row.repo}#{row.number}"),
+        Column("BY", lambda row: row.requester),
+        Column("TURNS", lambda row: str(row.turns), right=True),
+        Column("USD", lambda row: f"{row.cost_usd:.2f}", right=True),
+        Column("STATE", lambda row: f"{row.outcome or row.state}{_where(row.state, hosts.get(row.replica or ''))}"),
+    )
+    print_table(rows, columns, as_json=as_json, none="No session matches." if sought.narrows else "No sessions yet.")
 
 
 def _where(state: TurnState, host: str | None) -> str:
@@ -93,6 +101,7 @@ async def _facts(store: Store, session_id: SessionId, terms: BudgetTerms) -> dic
 def logs(
     session: Id,
     checks: Annotated[bool, typer.Option("--checks", help="Print the output of the checks instead.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the last turn ends.")] = False,
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
@@ -103,8 +112,11 @@ def logs(
     from bot.cli.logs import print_turn
 
     async def look(store: Store) -> None:
-        for turn in await _turns(store, SessionId(session)):
-            await print_turn(store, turn.key, as_json=as_json)
+        printed = 0
+        while later := (await _turns(store, SessionId(session)))[printed:]:  # another turn may have begun meanwhile
+            for turn in later:
+                await print_turn(store, turn.key, as_json=as_json, follow=follow)
+            printed += len(later)
 
     read_store(config, look)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import time
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +13,9 @@ import typer
 from bot import funds, settings
 from bot.cli import console
 from bot.cli.asked import AsJson, Config
-from bot.errors import UserError
+from bot.cli.filters import ListFilters, filtered
+from bot.cli.period import began, period, shown
+from bot.cli.table import Column, print_table
 from bot.funds import BudgetTerms
 from bot.models import SessionId
 from bot.words import on_money
@@ -22,9 +23,8 @@ from bot.words import on_money
 if TYPE_CHECKING:
     from bot.store.base import Store
 
-SECONDS = {"h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
-UNITS = {"h": "hour", "d": "day", "w": "week"}
-_AGO = re.compile(r"(\d{1,5})([hdw])")
+DEFAULT_SINCE = "30d"
+TOKENS = ("input", "output", "cache_read", "cache_write")
 
 
 class SpendGrouping(StrEnum):
@@ -32,37 +32,83 @@ class SpendGrouping(StrEnum):
     REPO = "repo"
     USER = "user"
     SESSION = "session"
+    MODEL = "model"
+    KIND = "kind"
+    ACCOUNT = "account"
 
 
+WHAT = "day, repo, user, session, model, kind or account"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    by: SpendGrouping
+    since: str
+    until: str
+    repo: str
+
+
+@filtered("repo", "since", "limit")
 def command(
-    by: Annotated[SpendGrouping, typer.Option(help="Print one line for each.")] = SpendGrouping.DAY,
-    since: Annotated[str, typer.Option(metavar="DATE|30d", help="A day (UTC), or a time ago (h, d, w).")] = "30d",
+    filters: ListFilters,
+    by: Annotated[SpendGrouping, typer.Option(metavar="WHAT", help=f"One line for each {WHAT}.")] = SpendGrouping.DAY,
+    until: Annotated[str, typer.Option(metavar="DATE|7d", help="The end, likewise; now otherwise.")] = "",
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """Show the exact cost of all requests to the model, and of paid sandboxes."""
-    rows = console.run(_summed(config, by, since))
-    if as_json:
-        console.print_json(rows)
-        return
-    for row in rows:
-        tokens = int(sum(row[f"{kind}_tokens"] for kind in ("input", "output", "cache_read", "cache_write")))
-        spent = f"{row['cost_usd']:>10.4f}  {row['requests']:>6} requests  {tokens:>14,} tokens"
-        typer.echo(f"{spent}  {_name(row)}{_machine(row['sandbox_usd'])}{on_money.unconfirmed(row['unconfirmed_usd'])}")
+    """Show the exact cost of all requests to the model, and of paid sandboxes; of the last 30 days by default."""
+    asked = _Asked(by, filters.since or DEFAULT_SINCE, until, filters.repo)
+    rows = console.run(_summed(config, asked))
+    listed = rows[-filters.limit :] if by is SpendGrouping.DAY else rows[: filters.limit]
+    print_table(listed, _columns(by), as_json=as_json, end=_total(rows, len(listed), asked))
+
+
+def _columns(by: SpendGrouping) -> list[Column]:
+    named = [Column("SESSION", lambda row: row["session"]), Column("THREAD", lambda row: row["thread"] or "(gone)")]
+    if by is not SpendGrouping.SESSION:
+        named = [
+            Column(
+                by.upper(), lambda row: str(row[by] or ("(sandboxes)" if by is SpendGrouping.MODEL else "(unknown)"))
+            )
+        ]
+    return [
+        *named,
+        Column("USD", lambda row: f"{row['cost_usd']:.4f}", right=True),
+        Column("SANDBOXES", lambda row: f"{row['sandbox_usd']:.4f}" if row["sandbox_usd"] else "", right=True),
+        Column("REQUESTS", lambda row: f"{row['requests']:,}", right=True),
+        Column("TOKENS", lambda row: f"{int(sum(row[f'{kind}_tokens'] for kind in TOKENS)):,}", right=True),
+        Column("TURNS", lambda row: str(row.get("turns", "")), right=True),
+        Column("NOT CONFIRMED", lambda row: on_money.unconfirmed(row["unconfirmed_usd"]).removeprefix(", and ")),
+        Column("SESSION IN ALL", _in_all_words),
+    ]
+
+
+def _in_all_words(row: dict[str, Any]) -> str:
+    if "session" not in row:
+        return ""
+    return on_money.spent_of(row["session_cost_usd"], row["session_unconfirmed_usd"], row["session_budget_usd"])
+
+
+def _total(rows: list[dict[str, Any]], listed: int, asked: _Asked) -> str:
     machine = sum(row["sandbox_usd"] for row in rows)
+    more = f" + {machine:.4f} sandboxes" if machine else ""
     open_ = on_money.unconfirmed(sum(row["unconfirmed_usd"] for row in rows))
-    typer.echo(f"{sum(row['cost_usd'] for row in rows):>10.4f}  dollars {period(since)}{_machine(machine)}{open_}")
+    until = f" until {asked.until}" if asked.until else ""
+    left = f" ({len(rows) - listed} lines are left out: --limit)" if len(rows) > listed else ""
+    return f"{sum(row['cost_usd'] for row in rows):.4f} dollars{more}{open_} {period(asked.since)}{until}{left}"
 
 
-async def _summed(config: Path | None, by: SpendGrouping, since: str) -> list[dict[str, Any]]:
+async def _summed(config: Path | None, asked: _Asked) -> list[dict[str, Any]]:
     from bot.store import spend
     from bot.store.base import Store
 
-    start, values = began(since, time.time()), settings.from_environment(config)
+    now, values = time.time(), settings.from_environment(config)
+    end = began(asked.until, now, "--until") if asked.until else None
     terms = BudgetTerms.of(settings.read_limits(values))
     async with Store.reading(settings.read_database(values)) as store:
-        rows = [shown(row) for row in await spend.summed(store, by, start)]
-        if by is not SpendGrouping.SESSION:
+        found = await spend.summed(store, asked.by, began(asked.since, now), until=end, repo=asked.repo)
+        rows = [shown(row) for row in found]
+        if asked.by is not SpendGrouping.SESSION:
             return rows
         return [{**row, **await _in_all(store, row["session"], terms)} for row in rows]
 
@@ -76,42 +122,3 @@ async def _in_all(store: Store, session: SessionId, terms: BudgetTerms) -> dict[
         "session_unconfirmed_usd": found.unconfirmed_usd,
         "session_budget_usd": found.limit_usd,
     }
-
-
-def began(since: str, now: float) -> float:
-    if match := _AGO.fullmatch(since):
-        return now - int(match[1]) * SECONDS[match[2]]
-    try:
-        moment = datetime.fromisoformat(since)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except ValueError:
-        raise UserError(
-            f"--since takes a day such as 2026-11-01, or a time such as 30d or 12h, not {since!r}."
-        ) from None
-
-
-def period(since: str) -> str:
-    """Say in words the period that `began` understood."""
-    match = _AGO.fullmatch(since)
-    if match is None:
-        return f"since {since}"
-    count, unit = int(match[1]), UNITS[match[2]]
-    return f"in the last {unit}" if count == 1 else f"in the last {count} {unit}s"
-
-
-def shown(row: dict[str, Any]) -> dict[str, Any]:
-    if "day" in row:
-        return {**row, "day": datetime.fromtimestamp(row["day"] * 86_400, UTC).date().isoformat()}
-    return row
-
-
-def _machine(usd: float) -> str:
-    return f"  + {usd:.4f} sandboxes" if usd else ""
-
-
-def _name(row: dict[str, Any]) -> str:
-    if "session" in row:
-        turns = f"{row['turns']} turn{'s' * (row['turns'] != 1)}"
-        spent = on_money.spent_of(row["session_cost_usd"], row["session_unconfirmed_usd"], row["session_budget_usd"])
-        return f"{row['session']}  {row['thread'] or '(gone)'}  {turns}  {spent} in all"
-    return str(row.get("day") or row.get("repo") or row.get("user") or "(unknown)")

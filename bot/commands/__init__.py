@@ -98,6 +98,11 @@ class CommandText:
             rest = rest[match.end() :]
         return replace(self, after=rest)
 
+    def behind_colon(self, word: str) -> CommandText | None:
+        """Do the same for a word that a colon may follow, as in `not a bug: …`."""
+        rest = re.sub(rf"\A({re.escape(word)})[:,.]", r"\1 ", self.words[:LONGEST], flags=re.IGNORECASE)
+        return replace(self, words=rest + self.words[LONGEST:]).behind(word)
+
     @property
     def ends_line(self) -> bool:
         return self.after[:1] in ("", "\r", "\n")
@@ -128,6 +133,8 @@ class CommandForm(Generic[C]):
     below: bool = False
     """Words may only be on the lines below; a command that takes none ignores them."""
     options: bool = False
+    colon: bool = False
+    """A colon may follow it."""
     polite: bool = False
     """`please stop it now!` counts too: the command destroys nothing."""
     read: Callable[[CommandText], C | None] | None = None
@@ -222,7 +229,7 @@ def _words(word: str, app_slug: str) -> tuple[str, ...]:
 
 def _read(text: CommandText, forms: Forms) -> Command:
     for form in forms:
-        behind = text.behind(form.word)
+        behind = text.behind_colon(form.word) if form.colon else text.behind(form.word)
         if behind is not None and (command := form.found(behind)) is not None:
             return command
     said = before_tail(text.words).strip()

@@ -21,6 +21,8 @@ class Options:
     timeout_seconds: float | None = None
     base: str | None = None
     turns: int | None = None
+    effort: str | None = None
+    """How hard the model thinks."""
     queue: bool = False
     """Wait for the next turn, even if the words could reach the running one."""
     new_branch: bool = False
@@ -28,12 +30,14 @@ class Options:
 
 
 NO_OPTIONS = Options()
+EFFORTS = ("low", "medium", "high", "xhigh", "max")
 USAGE = {
     "model": "--model NAME",
     "budget": "--budget 5",
     "timeout": "--timeout 30m",
     "base": "--base branch",
     "turns": "--turns 20",
+    "effort": "--effort high",
     "queue": "--queue",
     "new-branch": "--new-branch",
 }
@@ -102,12 +106,20 @@ def _turns(text: str) -> int:
     return int(text)
 
 
+def _effort(text: str) -> str:
+    if text.lower() not in EFFORTS:
+        *others, last = EFFORTS
+        raise CommandError(f"`--effort` takes {', '.join(others)} or {last}, not {shown(text)}.")
+    return text.lower()
+
+
 _READERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "model": ("model", _matching(_MODEL, "is not the name of a model: `--model claude-opus-5-5`")),
     "budget": ("budget_usd", _budget),
     "timeout": ("timeout_seconds", _timeout),
     "base": ("base", _matching(_REF, "cannot be the name of a branch: `--base main`")),
     "turns": ("turns", _turns),
+    "effort": ("effort", _effort),
 }
 
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bot.settings.database import Address
+from bot.settings.database import ENGINE_SCHEMA, Address
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SCHEMA = "dbos"
+SCHEMA = ENGINE_SCHEMA
 CONNECTIONS = 8
 MOST_CONNECTIONS = 2 * CONNECTIONS
 _CONNECTING = {

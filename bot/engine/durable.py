@@ -9,12 +9,16 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import secrets
+import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from bot.engine import database
 from bot.engine.protocol import Advance, EngineStatus
+from bot.engine.queue import TurnQueue
 from bot.errors import TransientError
+from bot.loops import Loop
 from bot.models import SessionId, TurnKey
 from bot.settings.database import Address
 
@@ -36,21 +40,40 @@ ONLY = "local"
 """The name of the executor that has the engine for itself: it continues what it ran in an earlier life."""
 POLL_SECONDS = 0.1
 QUEUE_SECONDS = 0.25
-"""The queue's polling interval: each look takes 2 ms of CPU, even in an idle service."""
+"""Between two looks into the queue while something may wait there: each takes 2 ms of CPU."""
+QUIET_SECONDS = 2.0
+"""The same while we have heard of nothing. Notices may be lost."""
+SHARE_SECONDS = 0.02
+"""Among replicas, each waits so long for each turn that it runs, and takes one at a time: who runs fewest is first."""
+BUSY_SECONDS = 5.0
+"""For so long after a notice something may wait."""
 _LIVE = {"ENQUEUED": EngineStatus.WAITING, "DELAYED": EngineStatus.WAITING, "PENDING": EngineStatus.RUNNING}
 
 
 class DurableEngine:
     """Runs each turn as a workflow with one step that advances it."""
 
-    def __init__(self, where: Address, advance: Advance, *, executor: str = ONLY, room: int | None = None) -> None:
-        """`room`: how many turns this process runs at once, if not all."""
+    def __init__(
+        self,
+        where: Address,
+        advance: Advance,
+        *,
+        executor: str = ONLY,
+        room: int | None = None,
+        on_queued: Callable[[], None] | None = None,
+    ) -> None:
+        """`room`: how many turns this process runs at once, if not all. `on_queued` has every process call `look`."""
+        self.queue = Loop("queue", self._look, QUIET_SECONDS)
+        self._on_queued = on_queued or self.look
+        self._busy_until = 0.0
         self._where = where
         self._advance = advance
         self._executor = executor
         self._room = room
         self._running: dict[TurnKey, asyncio.Task[None]] = {}
         self._draining = False
+        self._looking: asyncio.Task[None] | None = None
+        self._turns: TurnQueue | None = None
         self._dbos: type[DBOS] | None = None
         self._client: DBOSClient | None = None
         self._sql: SqlEngine | None = None
@@ -64,7 +87,7 @@ class DurableEngine:
         dbos.destroy(destroy_registry=True)
         _take_over_logger()
         self._sql = await asyncio.to_thread(database.opened, self._where)
-        dbos(
+        instance = dbos(
             config={
                 "name": NAME,
                 "system_database_engine": self._sql,
@@ -74,21 +97,23 @@ class DurableEngine:
                 "max_executor_threads": 32,
                 "log_level": "ERROR",
                 "enable_otlp": False,
-                # DBOS ends only after the sleep of a listener that we do not use.
+                # DBOS ends only after the sleeps of a listener and a notifier that we do not use.
                 "notification_listener_polling_interval_sec": POLL_SECONDS,
+                "notification_coalesce_sec": POLL_SECONDS,
             }
         )
         _take_over_logger()
         self._define(dbos)
         self._dbos = dbos
-        await asyncio.to_thread(self._launch, dbos, self._sql)
+        await asyncio.to_thread(self._launch, instance, self._sql)
+        self.look()
+        self._looking = asyncio.create_task(self.queue.run())
 
-    def _launch(self, dbos: type[DBOS], sql: SqlEngine) -> None:
+    def _launch(self, dbos: DBOS, sql: SqlEngine) -> None:
         # Only DBOS' blocking calls, each from a thread: its async ones replace our loop's default executor by its own
         # pool, which dies with it.
         from dbos import DBOSClient
 
-        # Register the queue before the launch: DBOS would find a later one only a second later.
         url = database.url_of(self._where).render_as_string(hide_password=False)
         dbos.migrate(url, schema=database.SCHEMA)
         self._client = DBOSClient(
@@ -97,10 +122,11 @@ class DurableEngine:
             application_name=NAME,
             retry_connection_errors=False,  # it would wait up to a minute more after the database is back
         )
-        self._client.register_queue(
-            QUEUE, partition_concurrency=1, worker_concurrency=self._room, polling_interval_sec=QUEUE_SECONDS
-        )
+        queue = self._client.register_queue(QUEUE, partition_concurrency=1)
+        self._turns = TurnQueue(dbos, self._client, queue, executor=self._executor, version=VERSION, room=self._room)
+        dbos.listen_queues([])
         dbos.launch()
+        self._turns.quieten()
 
     def _define(self, dbos: type[DBOS]) -> None:
         @dbos.step(name="advance")
@@ -114,8 +140,27 @@ class DurableEngine:
         async def turn(session: str, n: int) -> None:
             await advance(session, n)
 
+    def look(self) -> None:
+        """Take turns from the queue soon, because some may wait there."""
+        self._busy_until = time.monotonic() + BUSY_SECONDS
+        self.queue.wake()
+
+    async def _look(self) -> float:
+        if self._draining:
+            return QUIET_SECONDS
+        if self._room is None:
+            await _asked(self._taking().take)
+        else:
+            share = self._taking().load + secrets.randbelow(100) / 100
+            await asyncio.sleep(min(QUEUE_SECONDS, SHARE_SECONDS * share))
+            if await _asked(self._taking().take, 1):
+                return 0.0
+        now = time.monotonic()
+        return QUEUE_SECONDS if now < self._busy_until else QUIET_SECONDS
+
     async def _run(self, key: TurnKey) -> None:
         if not await self._is_ours(key) or key in self._running:
+            self._taking().left(key.workflow_id)
             await asyncio.Event().wait()  # it begins so late that its turn was queued again
         task = asyncio.ensure_future(self._advance(key))
         self._running[key] = task
@@ -133,6 +178,8 @@ class DurableEngine:
             raise
         finally:
             self._running.pop(key, None)
+            self._taking().left(key.workflow_id)
+            self.look()  # there is room
 
     async def _is_ours(self, key: TurnKey) -> bool:
         while True:
@@ -152,6 +199,7 @@ class DurableEngine:
 
     async def submit(self, key: TurnKey, thread: str) -> None:
         await _asked(self._enqueue, key, thread)
+        self._on_queued()
 
     def _enqueue(self, key: TurnKey, thread: str) -> None:
         client = self._asking()
@@ -188,35 +236,31 @@ class DurableEngine:
         beside others: DBOS admits one runner for each turn.
 
         `living` is called after a look at who runs something, so that nobody is missed who has just begun."""
-        claimed = await _asked(self._claimed)
+        claimed = await _asked(self._taking().claimed)
         there = await living()
-        left = {name: owner for name, owner in claimed.items() if owner not in there}
-        await _asked(self._queue_again, left)
-        return len(set(left.values()))
+        await self._queue_again({name: owner for name, owner in claimed.items() if owner not in there})
+        return len({owner for owner in claimed.values() if owner not in there})
 
     async def reclaim(self) -> int:
         """Queue again what the database says we run and we do not: the answer to our claim was lost. Return how many
         turns that are. Two looks must find the same, because we may be about to begin."""
-        claimed = await _asked(self._claimed)
+        claimed = await _asked(self._taking().claimed)
         begun = {key.workflow_id for key in self._running}
         idle = {name: owner for name, owner in claimed.items() if owner == self._executor and name not in begun}
         lost = {name: owner for name, owner in idle.items() if name in self._idle}
         self._idle = frozenset(idle) - frozenset(lost)
-        await _asked(self._queue_again, lost)
+        await self._queue_again(lost)
         return len(lost)
 
-    def _claimed(self) -> dict[str, str]:
-        """Return the workflows that some executor has claimed, of every version, each with its executor."""
-        found = self._asking().list_workflows(status="PENDING", load_input=False, load_output=False)
-        return {one.workflow_id: one.executor_id for one in found if one.executor_id is not None}
-
-    def _queue_again(self, left: dict[str, str]) -> None:
-        # Not `resume_workflows`: that would move them to another queue, past the order within a thread.
-        for name, owner in left.items():
-            self._asking()._sys_db.reenqueue_for_recovery(name, [owner], QUEUE)
+    async def _queue_again(self, left: dict[str, str]) -> None:
+        if left:
+            await _asked(self._taking().queue_again, left)
+            self._on_queued()
 
     async def drain(self) -> None:
         self._draining = True
+        if self._looking is not None:
+            self._looking.cancel()
         tasks = list(self._running.values())
         for task in tasks:
             task.cancel()
@@ -230,6 +274,10 @@ class DurableEngine:
             self._client = None
         if self._sql is not None:
             await asyncio.to_thread(self._sql.dispose)
+
+    def _taking(self) -> TurnQueue:
+        assert self._turns is not None, "the engine was not started"
+        return self._turns
 
     def _asking(self) -> DBOSClient:
         assert self._client is not None, "the engine was not started"

@@ -235,8 +235,17 @@ def _contents(output: bytes) -> list[bytes]:
     return found
 
 
-async def patch(git_dir: Path, base: str, tree: str, max_bytes: int, paths: Sequence[str] = ()) -> bytes:
+@dataclass(frozen=True)
+class TreePatch:
+    """A change as a patch; `cut` says that it was longer than we read."""
+
+    content: bytes
+    cut: bool = False
+
+
+async def patch(git_dir: Path, base: str, tree: str, max_bytes: int, paths: Sequence[str] = ()) -> TreePatch:
     only = ["--", *(f":(literal){path}" for path in paths)] if paths else []
     argv = ["diff-tree", "-r", "-p", "--binary", *_PLAIN_DIFF, f"{base}^{{tree}}", tree, *only]
-    result = await run_git(argv, git_dir, io=Io(cap=max_bytes), timeout=LOOK_SECONDS)
-    return result.stdout[: result.stdout.rfind(b"\n") + 1] if result.truncated else result.stdout
+    result = await run_git(argv, git_dir, io=Io(cap=max_bytes, max_memory=LOOK_MEMORY), timeout=LOOK_SECONDS)
+    content = result.stdout[: result.stdout.rfind(b"\n") + 1] if result.truncated else result.stdout
+    return TreePatch(content, result.truncated)

@@ -14,7 +14,7 @@ from bot.git import admission, commits, inspection, remote
 from bot.git.admission import ImportLimits
 from bot.git.commits import Author, Facts, Joined, Left, Made
 from bot.git.errors import GitFailed, MirrorLost, RepositoryUnsupported
-from bot.git.inspection import Change, Names
+from bot.git.inspection import Change, Names, TreePatch
 from bot.git.remote import Beginning, Push, PushResult
 from bot.git.run import Io, RemoteAccess, init_bare, run_git
 
@@ -59,7 +59,7 @@ class Quarantine:
         """Yield new contents for the secret scan, except files over the cap, which the push policy holds."""
         return inspection.blobs(self._dir, changes, max_bytes)
 
-    async def patch(self, base: str, tree: str, max_bytes: int, *, paths: Sequence[str] = ()) -> bytes:
+    async def patch(self, base: str, tree: str, max_bytes: int, *, paths: Sequence[str] = ()) -> TreePatch:
         """Return the change (of these paths, or all) as a patch for `git apply`; a longer one is cut at a line end."""
         return await inspection.patch(self._dir, base, tree, max_bytes, paths)
 

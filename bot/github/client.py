@@ -62,7 +62,7 @@ class GitHubApp:
         async with self._asking:
             if self._identity is None:
                 app = await self._app()
-                self._identity = app.identity(await self._bot(app.slug), self._noreply_host)
+                self._identity = app.identity(await self._account(f"{app.slug}[bot]"), self._noreply_host)
             return self._identity
 
     async def _app(self) -> wire.AppJson:
@@ -72,9 +72,16 @@ class GitHubApp:
         """Ask for the App's permissions and events."""
         return (await self._app()).registration()
 
-    async def _bot(self, slug: str) -> wire.UserJson:
-        """Ask for the bot's account with an installation's token or without any; GitHub refuses the App's JWT."""
-        call = ApiCall("GET", f"/users/{quote(slug, safe='')}%5Bbot%5D")
+    async def account_id(self, login: str) -> int | None:
+        """Return the number of the account that has this login now."""
+        try:
+            return (await self._account(login)).id
+        except NotFound:
+            return None
+
+    async def _account(self, login: str) -> wire.UserJson:
+        """Ask with an installation's token or without any; GitHub refuses the App's JWT."""
+        call = ApiCall("GET", f"/users/{quote(login, safe='')}")
         listed = require(await self.call(ApiCall("GET", "/app/installations", {"per_page": PAGE})))
         active = [one.id for one in listed.decode(list[wire.InstallationJson]) if one.suspended_at is None]
         places = [self.installation(InstallationId(one)) for one in active[:ASKED_FOR_THE_BOT]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -78,6 +78,8 @@ class InstallationView:
     id: InstallationId
     account: Person
     is_suspended: bool
+    permissions: Mapping[str, str] = field(default_factory=dict)
+    """What the account has granted, by GitHub's names, such as `workflows`: `write`."""
 
 
 @dataclass(frozen=True)

@@ -76,9 +76,11 @@ class InstallationJson(msgspec.Struct):
     id: int
     suspended_at: str | None = None
     account: UserJson | None = None
+    permissions: dict[str, str] = {}
 
     def view(self) -> InstallationView:
-        return InstallationView(InstallationId(self.id), _person(self.account), self.suspended_at is not None)
+        suspended = self.suspended_at is not None
+        return InstallationView(InstallationId(self.id), _person(self.account), suspended, self.permissions)
 
 
 class MembershipJson(msgspec.Struct):

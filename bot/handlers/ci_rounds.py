@@ -22,7 +22,7 @@ from bot.sessions.reading import head_checks
 from bot.sessions.reading.head_checks import HeadChecks
 from bot.store import ci, sessions
 from bot.store.ci import CheckWatch, Reruns
-from bot.words import endings, on_ci
+from bot.words import endings, on_ci, replies
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class ChecksFailed(Remark):
 async def ended(event: CheckEnded, desk: Desk) -> Handled:
     """Note that a check has ended, without a request to GitHub: a commit may have hundreds, which end in bursts."""
     if event.app_id == (await desk.github.identity()).app_id:
-        return ignored("it is a check run of our own")
+        return ignored(replies.OWN_CHECK)
     if await ci.heard_again(desk.store, event.repo.id, event.sha):
         return ignored("noted: the checks of this commit are looked at once they have settled")
     ours = await ci.ours(desk.store, event.repo.id, event.sha)

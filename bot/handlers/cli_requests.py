@@ -16,7 +16,7 @@ from bot.store.deliveries import NewDelivery
 from bot.store.operations import CliRequest
 from bot.words import endings, on_money
 
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 1.0
 NOT_KEPT = (
     "There is no body of that delivery any more: it is kept only where something failed. Copy the payload from the "
     "App's page at GitHub (Advanced, Recent deliveries) into a file, and replay that."
@@ -24,7 +24,7 @@ NOT_KEPT = (
 OPERATOR = "operator"
 ASKED_ONCE = ("retry", "settle")
 """Kinds that we do not try again: the person who waits for the answer can ask again."""
-SWEEP_EVERY = 120
+SWEEP_EVERY = 60
 """Looks between two sweeps."""
 
 
@@ -70,7 +70,7 @@ class CliRequests:
         """Replay a delivery of the ledger by its GUID, or a new one that came with the request."""
         guid, store = body.get("guid", ""), self._desk.store
         if "delivery" not in body:
-            if await deliveries.reopen(store, guid):
+            if await deliveries.reopen(store, guid, by=OPERATOR):
                 return True, f"Forgehand handles delivery {guid} again."
             return False, NOT_KEPT
         new = msgspec.json.decode(body["delivery"], type=NewDelivery)

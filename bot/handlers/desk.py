@@ -139,7 +139,7 @@ class Desk:
     async def links(self, key: TurnKey) -> str:
         """Lead to the live comment of a turn, to its pull request and to the session's page."""
         session, comment = await sessions.session(self.store, key.session), await posts.get(self.store, key)
-        pages, address = self.settings.public_url, ""
+        pages, address = self.settings.pages_url, ""
         if comment is not None and comment.comment_id is not None:
             address = self.outbound.comment_address(session.thread, comment.comment_id)
         found = [
@@ -156,7 +156,10 @@ class Desk:
 
     async def without_command(self, remark: Remark, plain: str = replies.NO_COMMAND) -> Handled:
         """Ignore it; the reason is `plain`, unless a person seems to mean a command."""
-        slug = (await self.github.identity()).slug
+        identity = await self.github.identity()
+        if remark.author.id == identity.bot_id:
+            return ignored(replies.OWN_TEXT)
+        slug = identity.slug
         if not remark.is_bot and await made_of(
             remark.body[:LOOKED_AT], partial(commands.misaddressed, word=self.settings.command, app_slug=slug)
         ):

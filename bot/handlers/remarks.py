@@ -46,14 +46,23 @@ async def handle(remark: Remark, desk: Desk) -> Handled:
     if not decision.allowed:
         if decision.answer is AccessAnswer.IGNORED:
             return ignored(decision.reason)
-        if decision.sentence and not await repos.has_told_refusal(desk.store, remark.thread):
-            await desk.reply(remark, decision.sentence)
-            await repos.note_refusal(desk.store, remark.thread)
+        await _turn_away(remark, decision.sentence, desk)
         return refused(decision.reason)
     if error is not None:
         return await desk.refuse(remark, error)
     assert command is not None
     return await _carry_out(command, remark, desk)
+
+
+async def _turn_away(remark: Remark, sentence: str | None, desk: Desk) -> None:
+    """Say why once on a thread, and show from then on only that the comment was seen."""
+    if not sentence:
+        return
+    if await repos.has_told_refusal(desk.store, remark.thread):
+        await desk.react(remark, "confused")
+        return
+    await desk.reply(remark, sentence)
+    await repos.note_refusal(desk.store, remark.thread)
 
 
 async def _carry_out(command: Command, remark: Remark, desk: Desk) -> Handled:
@@ -115,15 +124,21 @@ async def _wish(
             return WORK
         case PullOpened() if triggers.review_opened:
             pull = await _pull(remark, desk)
-            return ignored("it is a draft: it is reviewed once it is ready") if pull.draft else _review(pull.head_sha)
+            return (
+                ignored("it is a draft: it is reviewed once it is ready")
+                if pull.draft
+                else _review(pull.head_sha, unasked=True)
+            )
         case ReviewWanted():
             why_not = await _not_wanted(remark, triggers, desk)
-            return ignored(why_not) if why_not else _review(remark.head_sha)
+            if why_not:
+                return ignored(why_not)
+            return _review(remark.head_sha, unasked=remark.why != "review_requested")
     return await desk.without_command(remark, replies.opening_starts_nothing())
 
 
-def _review(head_sha: str) -> Wish:
-    return Wish("review", "", NO_OPTIONS, head_sha=head_sha)
+def _review(head_sha: str, *, unasked: bool = False) -> Wish:
+    return Wish("review", "", NO_OPTIONS, head_sha=head_sha, unasked=unasked)
 
 
 async def _pull(remark: Remark, desk: Desk) -> Pull:

@@ -14,7 +14,7 @@ from bot.events.threads import Remark, ReviewWanted
 from bot.funds import BudgetTerms, Funds, FundsState, Raise
 from bot.handlers.desk import Desk, Handled, acted, ignored, refused
 from bot.kinds import TRAITS
-from bot.kinds.shape import Places
+from bot.kinds.shape import Aim, Places
 from bot.models import SessionId, Spot, Step, Thread, TurnState
 from bot.sessions.money import spending_limits
 from bot.store import conversation, environments, sessions, spend
@@ -44,13 +44,17 @@ class Wish:
     """The commit at which a check run shows it."""
     discussions: tuple[Spot, ...] = ()
     """Discussions in the diff to answer; a repeated turn has those of the turn before."""
+    findings: tuple[str, ...] = ()
+    """Findings of our reviews to fix; a repeated turn has those of the turn before."""
+    unasked: bool = False
+    """The repository's config wants it; no person said so in words."""
 
 
 def as_before(turn: Turn, wish: Wish) -> Wish:
     """Give the wish the model, branch and discussions of the turn that it continues or repeats."""
     said = with_same_model(turn, wish.options)
     options = replace(said, new_branch=said.new_branch or turn.new_branch)
-    return replace(wish, options=options, discussions=turn.part(Places).discussions)
+    return replace(wish, options=options, discussions=turn.part(Places).discussions, findings=turn.part(Aim).findings)
 
 
 def options_of(turn: Turn) -> Options:
@@ -132,6 +136,8 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
         approval=wish.approval,
         spot=remark.spot,
         discussions=wish.discussions,
+        findings=wish.findings,
+        unasked=wish.unasked,
         head_sha=wish.head_sha,
         new_branch=options.new_branch,
         options=options,

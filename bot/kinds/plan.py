@@ -13,5 +13,6 @@ TRAITS = Traits(
     one_answer=True,
     goes_on=True,
     plans=True,
+    effort="high",
     reads_findings=True,
 )

@@ -12,11 +12,12 @@ TRAITS = Traits(
     task=(
         "Review the pull request under the request's points of view, and change no file. Look for what is wrong, "
         "unsafe or missing in what it changes, and check each finding against the code before you report it; leave "
-        "out what is a matter of taste. Your answer is structured. Each comment names a file and its line in the new "
-        "version, on a line that the diff shows wherever that is possible. A suggestion takes the place of exactly "
-        "the lines start_line to line: give one only where it is right as it stands. What you have said in an earlier "
-        "review and is still open needs no second time; name in `resolved` those of your earlier findings that are "
-        "mended."
+        "out what is a matter of taste. Your answer is structured. Each comment has a severity: critical (it breaks "
+        "data, security or the main use), major (wrong in practice), minor (wrong at the edge) or nit. Each comment "
+        "names a file and its line in the new version, on a line that the diff shows wherever that is possible. A "
+        "suggestion takes the place of exactly the lines start_line to line: give one only where it is right as it "
+        "stands. What you have said in an earlier review and is still open needs no second time; name in `resolved` "
+        "those of your earlier findings that are mended."
     ),
     unsaid="Review this pull request.",
     instructions="""\
@@ -31,6 +32,7 @@ You work for Forgehand, a GitHub App, and review a pull request. Your working di
     one_answer=True,
     goes_on=True,
     judges=True,
+    effort="high",
 )
 
 
@@ -38,4 +40,5 @@ class HandedOver(TurnPart, frozen=True):
     review: dict[str, Any] | None = None
     """The agent's own structure (`bot.agent.findings`)."""
     posted: int | None = None
-    """The id of the review at GitHub."""
+    """The id of the review at GitHub; None if it had nothing to post."""
+    pull_url: str = ""

@@ -37,6 +37,8 @@ class Does(StrEnum):
     """An agent answers. Nobody looks at its changes to the work tree."""
     PUSHES = "pushes"
     """A known commit is pushed or taken back, without agent, environment or money."""
+    TRIES = "tries"
+    """Commands run in a fresh environment, without agent or model; what passes is proposed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,8 @@ class Traits:
     """`continue` after a cut goes on as this kind instead of plain work."""
     repeatable: bool = True
     """`retry` may push it a second time."""
+    effort: str | None = None
+    """How hard the model thinks, unless a person or the repository says so."""
     plans: bool = False
     """The agent starts in plan mode."""
     judges: bool = False
@@ -91,13 +95,21 @@ class Traits:
 
     @property
     def is_free(self) -> bool:
-        return self.does is Does.PUSHES
+        """Tell whether no agent works, so that no model is asked."""
+        return self.does in (Does.PUSHES, Does.TRIES)
 
     def told(self, *, fork: bool) -> str:
         return self.instructions + ON_A_FORK if fork and not self.judges else self.instructions
 
 
-_FACTS = {"HandedOver": ("posted",), "Merge": ("sha",), "TakenBack": ("turn",), "OnFork": ("fork",)}
+_FACTS = {
+    "Aim": ("findings", "unasked"),
+    "HandedOver": ("posted",),
+    "Merge": ("sha",),
+    "TakenBack": ("turn",),
+    "OnFork": ("fork",),
+    "TakenOver": ("times",),
+}
 """Fields of a part that stay when the words of a repository are forgotten."""
 
 
@@ -144,6 +156,15 @@ class Places(TurnPart, frozen=True):
         return self.discussions or ((self.spot,) if self.spot else ())
 
 
+class Aim(TurnPart, frozen=True):
+    """What a turn is to look at, and whether a person asked for it."""
+
+    findings: tuple[str, ...] = ()
+    """The findings of our reviews that it is to fix, or to look at again."""
+    unasked: bool = False
+    """The repository's config started it."""
+
+
 class OnFork(TurnPart, frozen=True):
     """Work on a pull request of a fork."""
 
@@ -153,6 +174,13 @@ class OnFork(TurnPart, frozen=True):
     """The file on the host that holds the work as a patch."""
 
 
+class SecretFound(TurnPart, frozen=True):
+    """What looks like a secret kept the work from being pushed."""
+
+    by: str = ""
+    """`forgehand`, whose pages replace it; or `github`, which alone knows what it is."""
+
+
 class BroughtHome(TurnPart, frozen=True):
     """Notes from bringing the work home."""
 
@@ -160,6 +188,12 @@ class BroughtHome(TurnPart, frozen=True):
     """Hosts that the environment asked for and did not get."""
     left_out: tuple[tuple[str, str], ...] = ()
     """Paths in the work tree that git did not take, each with the reason."""
+
+
+class TakenOver(TurnPart, frozen=True):
+    """How often the turn was begun again because the replica that ran it had ended: that is no fault of the turn."""
+
+    times: int = 0
 
 
 def part(payload: Mapping[str, Any], of: type[P]) -> P:

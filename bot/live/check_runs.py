@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bot.agent import findings
-from bot.agent.findings import ReviewFinding, ReviewVerdict
+from bot.agent.findings import ReviewFinding, ReviewVerdict, Severity
 from bot.errors import BotError, TransientError
 from bot.github.types import Annotation, Button, CheckOutput
 from bot.kinds.review import HandedOver
@@ -27,7 +27,7 @@ from bot.words import endings, on_reviews
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 1.0
 PAUSE_SECONDS = 2.0
 NAME = "Forgehand"
 MOST_ANNOTATIONS = 200
@@ -43,7 +43,7 @@ _CONCLUSIONS = {
     Outcome.KILLED: "failure",
 }
 _PUSHED = (Outcome.PULL_REQUEST, Outcome.PUSHED)
-_LOUD = ("critical", "major", "blocker", "high")
+_LOUD = (Severity.CRITICAL, Severity.MAJOR)
 
 
 def check_output(turn: Turn, wanted: str, comment_url: str = "") -> CheckOutput:

@@ -12,12 +12,13 @@ from typing import Any
 from bot import funds, repo_config
 from bot.funds import BudgetTerms, Funds, FundsState
 from bot.kinds.shape import OnFork
-from bot.live import questions, render, sections
+from bot.live import open_findings, questions, render, sections
+from bot.live.open_findings import Reviewed
 from bot.live.questions import TickBox
 from bot.live.state import Folds, LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
 from bot.settings import Limits
-from bot.store import approvals, machines, operations, posts, sessions, spend
+from bot.store import approvals, findings, machines, operations, sessions, spend
 from bot.store.approvals import Approval, ApprovalKind, ApprovalState
 from bot.store.base import Store
 from bot.store.machines import Sample
@@ -74,6 +75,9 @@ class TurnView:
     """So many sessions are at work that this comment is updated at the start and the end only."""
     public_url: str = ""
     """The address of our pages; empty if nobody else can reach them."""
+    github_url: str = ""
+    reviewed: Reviewed | None = None
+    """The findings that stand in the comment of the newest review."""
     findings: int = 0
     """Open findings of our reviews of the pull request that was pushed to."""
 
@@ -84,6 +88,12 @@ class TurnView:
     @property
     def page_url(self) -> str:
         return f"{self.public_url}/sessions/{self.turn.key.session}" if self.public_url else ""
+
+    @property
+    def commit_url(self) -> str:
+        """Return the address of the turn's commit at GitHub; empty if it is not there."""
+        known = self.github_url and self.turn.commit_sha
+        return f"{self.github_url}/{self.thread.repo.full_name}/commit/{self.turn.commit_sha}" if known else ""
 
 
 @dataclass(frozen=True)
@@ -103,6 +113,7 @@ class PageSettings:
     command: str
     limits: Limits = field(default_factory=Limits)
     public_url: str = ""
+    github_url: str = ""
 
 
 class Page:
@@ -158,7 +169,9 @@ class Page:
             boxes=tuple(await self._boxes(turn, session, asked, means)),
             subagents=_most_subagents(turn, limits) if state.spawns_refused else (0, 0),
             public_url=self._settings.public_url,
+            github_url=self._settings.github_url,
             findings=await self._open_findings(turn, session),
+            reviewed=await open_findings.of_turn(self._store, turn),
         )
 
     async def render(self, key: TurnKey, *, crowded: bool = False) -> Rendered:
@@ -176,9 +189,17 @@ class Page:
             return offered + [questions.STOP] * (turn.stop_requested is None)
         if turn.stop_requested == endings.TRANSFERRED:  # what is ticked elsewhere would be asked of another thread
             return []
+        return await self._at_the_end(turn, session, asked, means) + open_findings.boxes(
+            await open_findings.of_turn(self._store, turn)
+        )
+
+    async def _at_the_end(
+        self, turn: Turn, session: Session, asked: Sequence[Approval], means: FundsState
+    ) -> list[TickBox]:
         latest = await sessions.latest(self._store, session.thread)
         if latest is None or latest.key != turn.key:
             return []
+        offered = [box for one in _open(asked) for box in _to_answer(one)]
         offered += [box for one in questions.answerable(asked) for box in questions.to_answer_late(one.id)]
         at_the_end = questions.at_the_end(turn.outcome or Outcome.FAILED, means)
         return offered + [
@@ -188,7 +209,7 @@ class Page:
     async def _open_findings(self, turn: Turn, session: Session) -> int:
         if turn.outcome is not Outcome.PUSHED or turn.part(OnFork).fork is not None or session.pull_number is None:
             return 0
-        return len(await posts.open_findings(self._store, session.repo_id, session.pull_number))
+        return len(await findings.open_findings(self._store, session.repo_id, session.pull_number))
 
     async def _means(self, turn: Turn) -> FundsState:
         if turn.agent_error == funds.CEILING:
@@ -203,7 +224,7 @@ def _rendered(view: TurnView) -> Rendered:
 
 def _to_answer(one: Approval) -> list[TickBox]:
     if one.kind is ApprovalKind.PUSH:
-        return questions.to_let_go(one.id)
+        return [] if one.matter.get("lacks") else questions.to_let_go(one.id)
     if one.sha is not None:
         return questions.to_adopt(one.id, one.sha[: on_forks.SHORT])
     return questions.to_answer(one.id, plan=one.kind is ApprovalKind.PLAN)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bot import repo_config
 from bot.funds import FundsState
 from bot.kinds.review import HandedOver
-from bot.kinds.shape import BroughtHome, OnFork
-from bot.live import questions, sections
+from bot.kinds.shape import Aim, BroughtHome, OnFork
+from bot.live import open_findings, questions, sections
+from bot.live.questions import TickBox
 from bot.live.sections import clip, clock, duration, line, ordinal, roughly, tokens
 from bot.models import Outcome, Step, TokenUsage, TurnState
 from bot.outbound import prose
 from bot.proposal import titles, verification
-from bot.words import endings, on_approvals, on_forks, on_reviews
+from bot.words import endings, on_approvals, on_findings, on_forks, on_reviews
 
 if TYPE_CHECKING:
     from bot.live.page import TurnView
@@ -55,15 +57,22 @@ def _is_too_long(texts: list[str]) -> bool:
 def _final_parts(view: TurnView) -> list[tuple[str, int]]:
     """Return each section with its rank: the higher, the sooner it is left out."""
     collected, outcome = view.turn.part(BroughtHome), view.turn.outcome or Outcome.FAILED
-    verified = outcome in _PUSHED and view.turn.traits.checks_followed
+    has_to_tell = view.turn.traits.checks_followed and (bool(view.verified) or not view.turn.traits.is_free)
+    verified = outcome in _PUSHED and has_to_tell
     return [
         (_final_headline(view, outcome), 0),
         (sections.request(view), 0),
         (sections.heard(view.state), 2),
         (_detail(view), 0),
+        (open_findings.section(view.reviewed, view.command), 0),
         (questions.words_asked(view), 0),
         (_answer(view), 5),
-        (sections.files([(file["path"], file["added"], file["removed"]) for file in view.files], "changed"), 4),
+        (
+            sections.files(
+                [(file["path"], file["added"], file["removed"]) for file in view.files], "changed", view.commit_url
+            ),
+            4,
+        ),
         (sections.verified(view) if verified else "", 3),
         (endings.left_out(collected.left_out), 2),
         (_saved(view), 0),
@@ -71,9 +80,14 @@ def _final_parts(view: TurnView) -> list[tuple[str, int]]:
         (sections.subagents(view), 2),
         (sections.withheld(view), 2),
         (_next(view, outcome), 0),
-        (questions.rendered(questions.boxes_left(view), view.command), 0),
+        (questions.rendered(_boxes_at_the_end(view), view.command), 0),
         (_final_meter(view), 0),
     ]
+
+
+def _boxes_at_the_end(view: TurnView) -> list[TickBox]:
+    above = open_findings.boxes(view.reviewed)
+    return [box for box in questions.boxes_left(view) if box not in above]
 
 
 def _final_headline(view: TurnView, outcome: Outcome) -> str:
@@ -98,7 +112,7 @@ def _detail(view: TurnView) -> str:
 
 
 def _answer(view: TurnView) -> str:
-    if view.turn.traits.judges and view.turn.outcome is Outcome.REVIEWED:  # it stands in the review
+    if view.turn.traits.judges and view.turn.part(HandedOver).posted is not None:  # it stands in the review
         return ""
     text = prose.truncate((view.turn.agent_result or "").strip(), MOST_RESULT, SHORTENED)
     return sections.agents_words(text, MOST_QUOTED, SHORTENED)
@@ -118,28 +132,39 @@ def _saved(view: TurnView) -> str:
         return endings.rescued(view.turn.rescue_ref, view.turn.rescue_until)
     if view.turn.part(OnFork).patch:  # which the turn's own words name
         return ""
-    return endings.kept_on_host(view.turn.kept) if view.turn.kept else ""
+    page = f"{view.page_url}/changes?turn={view.turn.n}" if view.page_url else ""
+    return endings.kept_on_host(view.turn.kept, page) if view.turn.kept else ""
 
 
 def _next(view: TurnView, outcome: Outcome) -> str:
     if (one := questions.settled_approval(view)) is not None:
         return f"**Next:** {endings.next_after(one.state, view.command)}"
     if (held := questions.held_commit(view)) is not None:
-        return f"**Next:** {endings.next_for_held(held.id, view.command)}"
+        lacks = bool(held.matter.get("lacks"))
+        return f"**Next:** {endings.next_for_held(held.id, view.command, lacks=lacks)}"
     instead = endings.checks_failed(view.command) if _checks_failed(view, outcome) else ""
     if _is_on_fork(view):
         instead = on_forks.what_next(outcome, view.command) or instead
     review = view.turn.part(HandedOver).review
     if outcome is Outcome.REVIEWED and review is not None and not review["comments"]:
         instead = endings.after_a_clean_review(view.command)
+    if view.reviewed is not None and view.reviewed.open:
+        instead = on_findings.tick_or_say(view.command)
     if outcome is Outcome.FAILED and view.means is FundsState.LEFT:
         instead = endings.after_failure(view.turn.agent_error, view.command)
     if not view.turn.traits.repeatable and outcome in (Outcome.REFUSED, Outcome.NO_CHANGE):
         instead = endings.for_something_else(view.command)
     if outcome is Outcome.NEEDS_INPUT and view.boxes:
         instead = endings.tick_or_say(view.command)
-    looked = f" {on_reviews.open_still(view.findings, view.command)}" if view.findings else ""
+    looked = f" {_about_findings(view)}" if view.findings else ""
     return f"**Next:** {instead or endings.what_next(outcome, view.command, view.means)}{looked}"
+
+
+def _about_findings(view: TurnView) -> str:
+    aimed = len(view.turn.part(Aim).findings)
+    if aimed and view.means is FundsState.LEFT and repo_config.load(view.turn.config).triggers.review_fixes:
+        return on_findings.will_look(aimed)
+    return on_reviews.open_still(view.findings, view.command)
 
 
 def _is_on_fork(view: TurnView) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
 from collections.abc import Sequence
@@ -159,18 +160,24 @@ def files_so_far(state: LiveState) -> str:
     return files([(path, *counts) for path, counts in state.files.items()], "edited so far")
 
 
-def files(changed: Sequence[Changed], what: str) -> str:
+def files(changed: Sequence[Changed], what: str, commit_url: str = "") -> str:
+    """Name the files; with the address of their commit, each leads to its place in the commit's diff."""
     if not changed:
         return ""
     added, removed = sum(row[1] or 0 for row in changed), sum(row[2] or 0 for row in changed)
     rows = [
-        f"- {shown(path, 200)} {'(binary)' if more is None else f'+{more} −{fewer}'}"
+        f"- {_file(path, commit_url)} {'(binary)' if more is None else f'+{more} −{fewer}'}"
         for path, more, fewer in changed[:MOST_FILES]
     ]
     if len(changed) > MOST_FILES:
         rows.append(f"- and {len(changed) - MOST_FILES} more")
     plural = "file" if len(changed) == 1 else "files"
     return folded(f"{len(changed)} {plural} {what}, +{added} −{removed}", "\n".join(rows))
+
+
+def _file(path: str, commit_url: str) -> str:
+    anchor = hashlib.sha256(path.encode("utf-8", "replace")).hexdigest()
+    return f"[{shown(path, 200)}]({commit_url}#diff-{anchor})" if commit_url else shown(path, 200)
 
 
 def folded(summary: str, body: str) -> str:

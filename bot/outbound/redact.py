@@ -193,6 +193,20 @@ class Redactor:
     def redact(self, text: str) -> str:
         return _without(text, self.spans(text))
 
+    def redact_lines(self, lines: Sequence[str]) -> list[str]:
+        """Redact lines that stand below each other, also a secret that spans several; each stays one line."""
+        spans, found, at, first = self.spans("\n".join(lines)), list[str](), 0, 0
+        for line in lines:
+            end, last = at + len(line), first
+            while last < len(spans) and spans[last][0] < end:
+                last += 1
+            inside = [(max(start, at) - at, min(stop, end) - at) for start, stop in spans[first:last] if stop > at]
+            found.append(_without(line, inside))
+            at = end + 1
+            while first < len(spans) and spans[first][1] <= at:
+                first += 1
+        return found
+
     def stream(self) -> Stream:
         return Stream(self)
 

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from bot.agent.findings import Severity
 from bot.errors import BadRepoConfig
-from bot.repo_config.values import KEYS, NAMED, Wrong, covered
+from bot.repo_config.values import KEYS, NAMED, ForPaths, Wrong, covered
 from bot.repo_config.yaml import YamlEntry, read_entries
 
 PATH = ".github/forgehand.yml"
@@ -47,6 +48,8 @@ class Triggers:
     review_opened: bool = False
     review_pushed: bool = True
     """On by default, because it continues a review that someone asked for."""
+    review_fixes: bool = True
+    """On by default: a person asked for the review and for the fixes that it checks."""
     ci_fix: bool = False
 
 
@@ -54,6 +57,10 @@ class Triggers:
 class Reviewing:
     approve: bool = False
     request_changes: bool = True
+    threshold: Severity = Severity.NIT
+    ignore: tuple[str, ...] = ()
+    paths: tuple[ForPaths, ...] = ()
+    dismissed: tuple[ForPaths, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,7 @@ class RepoConfig:
     """US dollars for a session."""
     timeout: float | None = None
     """Seconds."""
+    effort: str | None = None
     permission: str = "auto"
     tools: Tools = field(default_factory=Tools)
     subagents: SubagentRules = field(default_factory=SubagentRules)
@@ -174,7 +182,7 @@ def in_words(config: RepoConfig) -> list[tuple[str, str]]:
     for name, key in KEYS.items():
         value, default = (attrgetter(name)(one) for one in (config, RepoConfig()))
         if value != default:
-            found.append((name, f"{', '.join(value) if isinstance(value, tuple) else value} ({key.what})"))
+            found.append((name, f"{', '.join(map(str, value)) if isinstance(value, tuple) else value} ({key.what})"))
     return found
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from bot.commands.options import take
+from bot.agent.findings import Severity
+from bot.commands.options import EFFORTS, take
 from bot.errors import CommandError
 
 
@@ -179,8 +180,36 @@ Json = dict[str, Any]
 _STRING: Json = {"type": "string", "minLength": 1}
 _LIST: Json = {"anyOf": [_STRING, {"type": "array", "items": _STRING, "maxItems": MAX_LIST}]}
 _COUNT: Json = {"type": "integer", "minimum": 0, "maximum": MAX_COUNT}
+_BY_PATH: Json = {"type": "object", "additionalProperties": _LIST, "maxProperties": MAX_LIST}
 _BOOLEAN: Json = {"type": "boolean"}
 _LABEL: Json = {"anyOf": [_BOOLEAN, {"type": "string", "minLength": 1, "maxLength": 50}]}
+
+
+def _severity(value: Any) -> Severity:
+    if value not in list(Severity):
+        raise Wrong(f"must be one of {', '.join(Severity)}")
+    return Severity(value)
+
+
+@dataclass(frozen=True)
+class ForPaths:
+    """Words about the files that a pattern of paths matches."""
+
+    pattern: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.pattern}: {self.words}"
+
+
+def _for_paths(value: Any) -> tuple[ForPaths, ...]:
+    """Read a mapping of patterns to one text or several."""
+    if not isinstance(value, dict) or not all(isinstance(pattern, str) for pattern in value):
+        raise Wrong("must hold lines of a path and words, such as `src/**: words`")
+    found = [ForPaths(_text(pattern), words) for pattern, texts in value.items() for words in _texts(texts)]
+    if len(found) > MAX_LIST:
+        raise Wrong(f"must hold at most {MAX_LIST} texts")
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -211,6 +240,9 @@ KEYS: dict[str, Key] = {
         "dollars a session starts with; people can add more with `continue +3`",
     ),
     "timeout": Key(_timeout, {"type": ["string", "integer"]}, "how long a turn may work, such as 30m"),
+    "effort": _choice(
+        *EFFORTS, what="how hard the model thinks, unless a command says so; more effort costs more and takes longer"
+    ),
     "permission": _choice(
         *("auto", "ask", "plan"),
         what="auto: the agent may do anything in its sandbox; ask: it asks in the thread before it uses tools not in "
@@ -233,9 +265,20 @@ KEYS: dict[str, Key] = {
     "triggers.review_pushed": _switch(
         "Forgehand reviews a reviewed pull request again when someone with write access pushes to it"
     ),
+    "triggers.review_fixes": _switch(
+        "Forgehand reviews a pull request again after its own push that was to fix findings"
+    ),
     "triggers.ci_fix": _switch("Forgehand fixes checks that fail because of its own pull requests"),
     "review.approve": _switch("a review may approve"),
     "review.request_changes": _switch("a review may request changes, which blocks the merge if reviews are required"),
+    "review.threshold": Key(
+        _severity, {"enum": list(Severity)}, "the mildest findings that a review posts; it only counts milder ones"
+    ),
+    "review.ignore": Key(_texts, _LIST, "paths that a review leaves out"),
+    "review.paths": Key(_for_paths, _BY_PATH, "instructions for reviews, by the path of a changed file"),
+    "review.dismissed": Key(
+        _for_paths, _BY_PATH, "what is no bug, by path: a review does not report it (beside `not a bug`)"
+    ),
     "base": Key(_base, _STRING, "the branch that work starts from and goes to"),
     "branch": Key(_branch, _STRING, "the name of our branches; must contain `{session}` and may contain `{thread}`"),
     "draft": Key(

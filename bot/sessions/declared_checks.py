@@ -118,7 +118,12 @@ class Checking:
 
     async def run(self, environment: ExecutionEnvironment, commands: tuple[str, ...]) -> None:
         for command in commands:
-            await self._note(await self._run(environment, command))
+            await self.run_one(environment, command)
+
+    async def run_one(self, environment: ExecutionEnvironment, command: str, *, setup: bool = False) -> CheckedCommand:
+        found = replace(await self._run(environment, command), setup=setup)
+        await self._note(found)
+        return found
 
     @property
     def may_compare(self) -> bool:

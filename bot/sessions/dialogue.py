@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import logging
-from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -14,16 +12,16 @@ from bot import repo_config
 from bot.agent import material, prompt
 from bot.agent.material import DiscussionAnswer
 from bot.errors import GitHubRefused
-from bot.github import reviews
 from bot.kinds.shape import OnFork, Places
 from bot.live import questions as live_questions
 from bot.models import PUSHED, Outcome, Spot, Thread
 from bot.outbound import neutralise
 from bot.sessions import reading
 from bot.sessions.reading import briefing
+from bot.sessions.reviews import discussions
 from bot.sessions.rights import allowed_subagents
 from bot.sessions.services import Services
-from bot.store import approvals, conversation, posts, sessions
+from bot.store import approvals, conversation, findings, sessions
 from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalRequest, ApprovalState, Scope
 from bot.store.conversation import StoredMessage
 from bot.store.sessions import Turn
@@ -32,8 +30,6 @@ from bot.text.markup import shown
 from bot.words import endings, on_forks
 from sandbox.agents.events import PermissionAsked
 from sandbox.execution import ExecutionEnvironment
-
-log = logging.getLogger(__name__)
 
 MOST = 1_500
 SAID_EVERYWHERE = (*PUSHED, Outcome.ANSWERED)
@@ -71,21 +67,8 @@ async def answer_in_diff(services: Services, turn: Turn) -> None:
             spot, answer, [str(file["path"]) for file in turn.files_changed or ()]
         ):
             settled.append(spot.comment_id)
-    await resolve_discussions(services, thread, settled)
-    await posts.resolve_answered(services.store, thread.repo.id, settled)
-
-
-async def resolve_discussions(services: Services, thread: Thread, comment_ids: Collection[int]) -> None:
-    """Resolve the discussions that began with these comments; people can resolve those that fail here."""
-    if not comment_ids:
-        return
-    reads = services.github.installation(thread.installation)
-    try:
-        for one in await reviews.discussions(reads, thread.repo, thread.number):
-            if one.comment_id in comment_ids and not one.resolved:
-                await services.outbound.resolve(thread, one.id)
-    except GitHubRefused as refused:
-        log.warning("discussions could not be resolved", extra={"error": str(refused)})
+    await discussions.resolve(services.github, services.outbound, thread, settled)
+    await findings.resolve_answered(services.store, thread.repo.id, settled)
 
 
 async def asked_at(services: Services, turn: Turn) -> list[Spot]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bot.loops import Loop
-from bot.sessions import agent_memory, declared_checks
+from bot.sessions import agent_memory, declared_checks, turn_patch
 from bot.sessions.publish import rescue
 from bot.sessions.services import Services
 from bot.store import audit, operations, repos, sessions
@@ -45,7 +45,12 @@ class Retention:
         services, days = self._services, self._services.settings.limits.retention_days
         await operations.prune(services.store, days)
         now = services.clock()
-        for old, kept_days in (("kept", KEPT_DAYS), ("transcripts", days), (declared_checks.OUTPUTS, days)):
+        for old, kept_days in (
+            ("kept", KEPT_DAYS),
+            ("transcripts", days),
+            (declared_checks.OUTPUTS, days),
+            (turn_patch.FOLDER, days),
+        ):
             await services.files.forget_older(old, now - kept_days * DAY)
         await services.files.sweep()
 
@@ -54,12 +59,13 @@ class Retention:
         known = await repos.sessions_of(services.store, gone.id)
         held = [agent_memory.transcript_name(one) for one in known.values() if one]
         printed = [name for one in known for name in await declared_checks.output_names(services.files, one)]
+        shown = [name for one in known for name in await turn_patch.names(services.files, one)]
         turns = await repos.turns_held(services.store, gone.id)
         bundles = [rescue.kept_name(one.kept) for one in turns if one.kept and one.is_old]
         patches = [rescue.kept_name(one.patch) for one in turns if one.patch]
         await services.cache.remove(gone.id)
         gathered = [services.turn_folder(one.key.workflow_id) for one in turns]
-        await services.files.forget(*bundles, *patches, *held, *printed)
+        await services.files.forget(*bundles, *patches, *held, *printed, *shown)
         await asyncio.to_thread(_remove, gathered)
         await repos.purged(services.store, gone.id)
         said = f"{len(held)} transcripts, {len(bundles)} bundles, {len(patches)} patches"

@@ -36,6 +36,12 @@ def rights_of(turn: Turn) -> Rights:
     return Rights("auto", (), config.tools.denied)
 
 
+def effort_of(turn: Turn) -> str | None:
+    """Return how hard the model shall think: as the person said, else the repository, else the kind."""
+    said = turn.options.effort if turn.options else None
+    return said or repo_config.load(turn.config).effort or turn.traits.effort
+
+
 def allowed_subagents(turn: Turn, limits: Limits) -> Subagents:
     most, at_once = repo_config.load(turn.config).subagents.within(limits.subagents, limits.subagents_at_once)
     return Subagents(at_once=at_once, most=most)

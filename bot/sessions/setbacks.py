@@ -11,6 +11,7 @@ import logging
 import shutil
 from collections.abc import Sequence
 
+from bot.kinds.shape import TakenOver, TurnPart
 from bot.models import Outcome, Step
 from bot.proposal import verification
 from bot.proposal.verification import CheckedCommand
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 
 MOST_RESUMPTIONS = 2
 """A turn that is lost more often is lost for a reason."""
+MOST_TAKEOVERS = 10
+"""Replicas end one after the other in an upgrade. But a turn that ends whole machines must not visit them all."""
 
 
 def seconds_used(turn: Turn) -> float:
@@ -55,8 +58,10 @@ async def environment_lost(services: Services, turn: Turn) -> Move:
 
     If it is on another machine, its work is out of reach, too: begin again from what was saved, if anything."""
     now = await sessions.turn(services.store, turn.key)
-    if await environments.is_elsewhere(services, now) and await _may_go_on(services, now):
-        return _again(now, endings.goes_on_elsewhere())
+    if await environments.is_elsewhere(services, now):
+        before = now.part(TakenOver).times
+        if before < MOST_TAKEOVERS and await _has_more(services, now, now.timeout_seconds):
+            return _again(now, endings.goes_on_elsewhere(), TakenOver(before + 1))
     if now.step is Step.WORK and now.checkpoint_at is not None and await _may_go_on(services, now):
         return _again(now, endings.goes_on_elsewhere())
     saved, bundle = await rescue.checkpoint(services, now), rescue.collected_bundle(services, now)
@@ -83,7 +88,8 @@ async def out_of_reach(services: Services, turn: Turn) -> Move:
 
 
 async def _may_go_on(services: Services, turn: Turn) -> bool:
-    return turn.resumptions < MOST_RESUMPTIONS and await _has_more(services, turn, turn.timeout_seconds)
+    losses = turn.resumptions - turn.part(TakenOver).times
+    return losses < MOST_RESUMPTIONS and await _has_more(services, turn, turn.timeout_seconds)
 
 
 async def _has_more(services: Services, turn: Turn, seconds: float) -> bool:
@@ -93,9 +99,9 @@ async def _has_more(services: Services, turn: Turn, seconds: float) -> bool:
     return await spending_limits.exhaustion_of(services, turn, refused=False) is None
 
 
-def _again(turn: Turn, words: str) -> Move:
+def _again(turn: Turn, words: str, *parts: TurnPart) -> Move:
     log.warning("the agent was lost and starts again", extra={"turn": turn.key.workflow_id})
-    return To(Step.FURNISH, {"resumptions": turn.resumptions + 1, "stream_offset": 0}, note=words)
+    return To(Step.FURNISH, {"resumptions": turn.resumptions + 1, "stream_offset": 0}, note=words, parts=parts)
 
 
 async def after_failed_checks(services: Services, turn: Turn, checks: Sequence[CheckedCommand]) -> To | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bot import account_settings, repo_config
-from bot.errors import CommandError, GitHubRefused, NotFound, TransientError, UserError
+from bot.errors import BadRepoConfig, CommandError, GitHubRefused, NotFound, TransientError, UserError
 from bot.git.cache import Comparison
 from bot.git.errors import RefMissing, RepositoryEmpty, RepositoryUnsupported
 from bot.git.run import RemoteAccess
@@ -21,9 +21,10 @@ from bot.models import PUSHED, Fork, Repo, Thread
 from bot.repo_config import RepoConfig
 from bot.sessions.services import Services
 from bot.settings import Settings
-from bot.store import accounts, approvals, repos, sessions
+from bot.store import accounts, approvals, repo_configs, repos, sessions
 from bot.store.approvals import ApprovalKind, ApprovalState
 from bot.store.base import Store
+from bot.store.repo_configs import ConfigState
 from bot.store.sessions import Session, Turn
 from bot.words import endings, on_access, on_forks, on_pulls
 
@@ -122,6 +123,15 @@ async def pin(services: Services, turn: Turn, base: str) -> Start:
         with contextlib.suppress(RefMissing):  # expired, or removed by a person: the work goes on from the branch
             saved = await services.cache.fetch(session.repo_id, access, ref)
     return Start(saved or stands, tip, base_tip, f"refs/heads/{branch}" if tip else None)
+
+
+async def default_tip(services: Services, session: Session) -> str:
+    """Fetch the default branch, and return its tip."""
+    branch = session.thread.repo.default_branch
+    access = await remote_access(services, session.thread, TokenPurpose.READ_REPOSITORY)
+    if (tip := await _fetched(services, session, access, branch)) is None:
+        raise UserError(endings.branch_missing(branch))
+    return tip
 
 
 async def _branch_to_go_on_with(
@@ -233,12 +243,22 @@ async def read_config(services: Services, session: Session) -> RepoConfig:
 
 
 async def config_of(reads: InstallationClient, repo: Repo, store: Store) -> RepoConfig:
-    """Read the repository's config; without a file, take the account's choices."""
+    """Read the repository's config; without a file, take the account's choices. Note what the look has found."""
+    try:
+        config = await _look(reads, repo)
+    except BadRepoConfig as error:
+        await repo_configs.note(store, repo.id, ConfigState.ERROR, str(error))
+        raise
+    await repo_configs.note(store, repo.id, ConfigState.OK if config else ConfigState.MISSING)
+    return config or account_settings.config_without_file(await accounts.settings_of(store, reads.id))
+
+
+async def _look(reads: InstallationClient, repo: Repo) -> RepoConfig | None:
     if (raw := await reads.file(repo, repo_config.PATH, repo.default_branch)) is not None:
         return await asyncio.to_thread(repo_config.parse, raw)
     if await reads.file(repo, repo_config.MISNAMED, repo.default_branch) is not None:
         raise repo_config.misnamed()
-    return account_settings.config_without_file(await accounts.settings_of(store, reads.id))
+    return None
 
 
 async def may_set_up(services: Services, turn: Turn) -> bool:

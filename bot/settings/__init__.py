@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bot.errors import SettingsError
-from bot.settings import app_key, bucket, database, dotenv, e2b, prices
+from bot.settings import app_key, bucket, database, dotenv, e2b, own_key, prices
 from bot.settings.bucket import BucketSettings as BucketSettings
 from bot.settings.database import Address as Address
 from bot.settings.reader import LOOPBACK as LOOPBACK
@@ -35,6 +35,8 @@ class GitHubSettings:
     client_id: str = ""
     client_secret: Secret | None = None
     """For signing in with GitHub."""
+    operators: tuple[str, ...] = ()
+    """Lower-case logins of the people who see the operator's page; empty: the App's owner, if that is a person."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,12 @@ class Settings:
         """Return True if others than this machine send us requests, perhaps through a proxy on it."""
         return self.public_url is not None or self.poll_seconds <= 0
 
+    @property
+    def pages_url(self) -> str:
+        """Return the address of the pages for links to them; empty if nobody could sign in there."""
+        can_sign_in = bool(self.github.client_id and self.github.client_secret)
+        return self.public_url or "" if can_sign_in else ""
+
     def secrets(self) -> tuple[Secret, ...]:
         optional = (
             self.model.api_key,
@@ -134,16 +142,22 @@ class Settings:
 
 
 _MAKE_A_KEY = (
-    "If Forgehand has run before, set the key that it had. Otherwise make one: "
-    "python3 -c 'import os,base64;print(base64.b64encode(os.urandom(32)).decode())'"
+    "If Forgehand has run before, set the key that it had. Otherwise `forgehand setup` makes one; "
+    "`openssl rand -base64 32` prints one, too."
 )
+NO_SECRET_KEY = f"FORGEHAND_SECRET_KEY is not set (nor FORGEHAND_SECRET_KEY_FILE). {_MAKE_A_KEY}"
+
+
+def has_secret_key(values: Mapping[str, str]) -> bool:
+    """Tell whether a key is set or was made by set-up."""
+    return SettingsReader(values).secret("FORGEHAND_SECRET_KEY") is not None or bool(own_key.read(data_dir(values)))
 
 
 def read_secret_keys(values: Mapping[str, str]) -> tuple[Secret, ...]:
     """Return the keys that encrypt what is stored, newest first."""
-    given = SettingsReader(values).secret("FORGEHAND_SECRET_KEY")
+    given = SettingsReader(values).secret("FORGEHAND_SECRET_KEY") or own_key.read(data_dir(values))
     if given is None:
-        raise SettingsError(f"FORGEHAND_SECRET_KEY is not set (nor FORGEHAND_SECRET_KEY_FILE). {_MAKE_A_KEY}")
+        raise SettingsError(NO_SECRET_KEY)
     ring = given.reveal().split(",")
     for key in ring:
         try:
@@ -178,6 +192,7 @@ def _github(values: Mapping[str, str], *, polls: bool) -> GitHubSettings:
         accounts=reader.names("FORGEHAND_ACCOUNTS"),
         client_id=reader.text("FORGEHAND_CLIENT_ID", ""),
         client_secret=reader.secret("FORGEHAND_CLIENT_SECRET"),
+        operators=reader.names("FORGEHAND_OPERATORS"),
     )
 
 

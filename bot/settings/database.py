@@ -12,6 +12,8 @@ from bot.settings.reader import Secret, SettingsReader
 Address = Path | Secret
 """A file, or the URL of a server, which may hold a password."""
 NAME = "FORGEHAND_DATABASE_URL"
+ENGINE_SCHEMA = "dbos"
+"""The engine's, beside the store's."""
 PASSWORD = "FORGEHAND_DATABASE_PASSWORD"  # noqa: S105 - the name of a setting
 _FORM = f"{NAME} must be like postgresql://user@host:5432/forgehand"
 

@@ -35,6 +35,10 @@ class SetupState:
     def public_url(self) -> str:
         return settings.read_public_url(self._values)
 
+    @property
+    def command(self) -> str:
+        return self._values.get("FORGEHAND_COMMAND", "").strip() or "/claude"
+
     async def app(self) -> Registered | None:
         return await registration.load(self._vault)
 

@@ -23,6 +23,10 @@ from bot.web.pages import COMMON, Pages, forms, origin, static_routes
 
 Fields = Mapping[str, str]
 NOTHING: Fields = MappingProxyType({})
+FAILING = (
+    "Some checks are bad, so sessions would fail. Follow what they say and finish then, or tick the box to finish "
+    "all the same."
+)
 EMPTY = {"name": "Forgehand", "organisation": "", "app_id": "", "client_id": ""}
 Act = Callable[[Request, Fields], Awaitable[Response]]
 
@@ -35,6 +39,8 @@ class SetUpDesk:
         self._on_app = on_app
         self._pages = Pages()
         self._looking = asyncio.Lock()
+        self._failing: int | None = None
+        """How many checks were bad at the last look; None: nobody has looked since something changed."""
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -121,11 +127,13 @@ class SetUpDesk:
             )
             return self._said(words, bad=True)
         self._on_app(app)
+        self._failing = None
         return self._said(f"GitHub created {app.slug}, and its keys are stored.", install=_install(app))
 
     async def _existing(self, request: Request, fields: Fields) -> Response:
         app = await self._bench.take_existing(fields)
         self._on_app(app)
+        self._failing = None
         return await self._page(request, said=f"{app.slug} is stored.")
 
     async def _key(self, request: Request, fields: Fields) -> Response:
@@ -153,13 +161,23 @@ class SetUpDesk:
         """Run one check-up at a time, because each makes a sandbox."""
         async with self._looking:
             findings = await self._bench.check()
+        self._failing = sum(one.level is Level.BAD for one in findings)
         return {"findings": findings, "amiss": sum(one.level is not Level.GOOD for one in findings)}
 
     async def _finish(self, request: Request, fields: Fields) -> Response:
-        if await self._bench.app() is None:
+        app = await self._bench.app()
+        if app is None:
             raise UserError("There is no App yet.")
+        if fields.get("anyway") != "yes" and await self._is_failing():
+            raise UserError(FAILING)
         self.finished.set()
-        return self._said("Set-up is done. The terminal shows the next step.", going_on=False)
+        return self._pages.render("setup_done.html", title="Set up Forgehand", app=app, command=self._bench.command)
+
+    async def _is_failing(self) -> bool:
+        """Look again if a check was bad: somebody may have fixed it."""
+        if self._failing != 0:
+            await self._looked()
+        return self._failing != 0
 
     def _door_page(self, request: Request, wrong: str = "", status: int = 200) -> Response:
         visit = self._door.visit(request)
@@ -191,6 +209,7 @@ class SetUpDesk:
             app=app,
             install_url=_install(app) if app else "",
             permissions=manifests.read().permissions,
+            reasons=manifests.read().reasons,
             typed={**EMPTY, "public_url": self._bench.public_url, **typed},
             key=await self._bench.key(),
             csrf=self._door.csrf(self._door.visit(request)),

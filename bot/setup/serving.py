@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
@@ -13,14 +14,17 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot import logs, settings, vault
+from bot.errors import SettingsError
 from bot.events import HANDLED_EVENTS
 from bot.keyring import KeyRing
 from bot.outbound import Redactor
 from bot.registration import Registered
+from bot.settings import Address, own_key
 from bot.settings.database import passwords_of
 from bot.setup.bench import SetupState
 from bot.setup.desk import SetUpDesk
 from bot.setup.door import Door
+from bot.store import accounts
 from bot.store.base import Store
 from bot.store.data_directory import DataDirLock
 from bot.vault import Vault
@@ -36,6 +40,8 @@ class SetUp:
     token: str
     """Opens the page once."""
     finished: asyncio.Event
+    made_key: str = ""
+    """The file with the key that was made; empty if there was one."""
 
 
 @asynccontextmanager
@@ -45,13 +51,16 @@ async def serving(values: Mapping[str, str]) -> AsyncIterator[SetUp]:
     async def not_ready() -> str | None:
         return "Forgehand is being set up."
 
-    ring = KeyRing(settings.read_secret_keys(values))
     folder, where, door = settings.data_dir(values), settings.read_database(values), Door()
-    secrets = (door.token, *settings.read_secret_keys(values), *passwords_of(where))
-    redactor = Redactor(secret.reveal() for secret in secrets)
-    logs.configure(redactor.redact)
     async with AsyncExitStack() as stack:
-        stack.enter_context(DataDirLock(folder))
+        if settings.has_secret_key(values):
+            made = ""
+            stack.enter_context(DataDirLock(folder))
+        else:
+            made = await _with_own_key(stack, folder, where)
+        keys = settings.read_secret_keys(values)
+        ring, redactor = KeyRing(keys), Redactor(one.reveal() for one in (door.token, *keys, *passwords_of(where)))
+        logs.configure(redactor.redact)
         await asyncio.to_thread(vault.verify, where, ring)
         store = await Store.open(where)
         stack.push_async_callback(store.close)
@@ -67,7 +76,17 @@ async def serving(values: Mapping[str, str]) -> AsyncIterator[SetUp]:
         server = await stack.enter_async_context(Server(page, tcp_socket(*settings.read_address(values))))
         # a browser cannot open the address that means every address of the machine, as in a container
         url = server.url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
-        yield SetUp(url, door.token.reveal(), desk.finished)
+        yield SetUp(url, door.token.reveal(), desk.finished, made)
+
+
+async def _with_own_key(stack: AsyncExitStack, folder: Path, where: Address) -> str:
+    """Make a key, but only where nothing is encrypted yet and no other replica would need the same one."""
+    is_shared = not isinstance(where, Path)
+    sealed = [] if is_shared else await asyncio.to_thread(accounts.peek_credential, where)
+    if is_shared or sealed:
+        raise SettingsError(settings.NO_SECRET_KEY)
+    stack.enter_context(DataDirLock(folder))
+    return str(own_key.make(folder))
 
 
 class _Hook:

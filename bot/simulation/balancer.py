@@ -15,7 +15,7 @@ UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnect
 
 
 class Balancer:
-    """Asks each service for `/readyz` four times a second, and answers 503 if none is ready."""
+    """Asks each service for `/readyz`, four times a second by default, and answers 503 if none is ready."""
 
     def __init__(self, services: Callable[[], Sequence[str]]) -> None:
         """`services` returns the addresses of those that run."""
@@ -25,6 +25,7 @@ class Balancer:
         self._turn = itertools.count()
         self._open: set[asyncio.StreamWriter] = set()
         self.url = ""
+        self.every_seconds = ASK_SECONDS
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Balancer]:
@@ -55,7 +56,7 @@ class Balancer:
                 answers = await asyncio.gather(*(_is_ready(client, url) for url in urls))
                 self._ready = [url for url, is_ready in zip(urls, answers, strict=True) if is_ready]
                 self._asked.set()
-                await asyncio.sleep(ASK_SECONDS)
+                await asyncio.sleep(self.every_seconds)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.add(writer)

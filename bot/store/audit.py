@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import Database, run
+from bot.store.rows import Database, run, statement
+from bot.store.sought import EVERYTHING, Sought
 
 _KEYS = {"key": "ANTHROPIC_API_KEY", "token": "CLAUDE_CODE_OAUTH_TOKEN"}
 
@@ -49,5 +50,7 @@ async def about(store: Store, account: str, limit: int) -> list[AuditEntry]:
     return await AuditEntry.many(store, sql, **subjects, limit=limit)
 
 
-async def listing(store: Store, limit: int = 1000) -> list[AuditEntry]:
-    return await AuditEntry.many(store, "SELECT * FROM audit ORDER BY at DESC, id LIMIT :limit", limit=limit)
+async def listing(store: Store, sought: Sought = EVERYTHING) -> list[AuditEntry]:
+    sql = "SELECT * FROM audit WHERE {sought} ORDER BY at DESC, id LIMIT :limit"
+    whose = sought.where({"by": "actor", "since": "at"})
+    return await AuditEntry.many(store, statement(sql, sought=whose), **sought.values)

@@ -67,6 +67,9 @@ class Place(Protocol):
     def exists(self) -> bool:
         """Tell whether anything was ever stored there."""
 
+    def require(self) -> None:
+        """StoreError if a service could not begin there."""
+
     def peek(self, work: Callable[[Database], T]) -> T | None:
         """Run `work` on a database that nobody has opened yet; None if it cannot be read: `open` will say why."""
 
@@ -130,9 +133,10 @@ class Store:
         result: T = await self.backend.submit(work)
         return result
 
-    async def read(self, work: Callable[[Database], T]) -> T:
-        """Run `work` on a reader's connection: it sees one state and never waits for the writer."""
-        return await self.backend.read(work)
+    async def read(self, work: Callable[[Database], T], *, single: bool = False) -> T:
+        """Run `work` on a reader's connection: it sees one state and never waits for the writer. `single`: it has only
+        one statement."""
+        return await self.backend.read(work, single=single)
 
     async def one(self, sql: str, /, **values: Any) -> Row | None:
         return await self.backend.read(lambda db: one(db, sql, **values), single=True)

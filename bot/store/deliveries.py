@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bot.models import DeliveryId, SessionId
+from bot.store import audit
 from bot.store.base import Store
 from bot.store.records import Record
-from bot.store.rows import Database, many, one, run
+from bot.store.rows import Database, many, one, run, statement
+from bot.store.sought import EVERYTHING, Sought
 
 
 class DeliveryState(StrEnum):
@@ -135,19 +137,66 @@ async def settle(
     return await store.write(lambda db: settle_in(db, guid, state, reason, session_id))
 
 
-async def listing(store: Store, limit: int = 100) -> list[StoredDelivery]:
-    sql = "SELECT * FROM deliveries ORDER BY received_at DESC, guid LIMIT :limit"
-    rows = await store.many(sql, limit=limit)
-    return [StoredDelivery.of({**row, "body": None}) for row in rows]
+@dataclass(frozen=True)
+class LedgerLine(Record):
+    """A delivery without its body, and the name of its repository."""
+
+    guid: DeliveryId
+    event: str
+    action: str | None
+    received_at: float
+    state: DeliveryState
+    reason: str | None
+    installation_id: int | None
+    repo_id: int | None
+    number: int | None
+    sender: str | None
+    attempts: int
+    session_id: SessionId | None
+    repo: str | None
+    body_sha256: str
+    can_replay: bool
 
 
-async def reopen(store: Store, guid: str) -> bool:
-    """Let it be acted upon once more; False if its body is gone."""
+_LINES = """
+SELECT guid, event, action, received_at, state, reason, deliveries.installation_id, repo_id, number, sender, attempts,
+       session_id, body_sha256, repos.owner || '/' || repos.name AS repo,
+       CASE WHEN state = 'failed' AND body IS NOT NULL THEN 1 ELSE 0 END AS can_replay
+FROM deliveries LEFT JOIN repos ON repos.id = repo_id
+WHERE {sought} ORDER BY received_at DESC, guid LIMIT :limit
+"""
+_SOUGHT = {
+    "repo": "repos.owner || '/' || repos.name",
+    "state": "state",
+    "by": "sender",
+    "since": "received_at",
+    "without": "reason",
+}
+
+
+async def listing(store: Store, sought: Sought = EVERYTHING) -> list[LedgerLine]:
+    return await LedgerLine.many(store, statement(_LINES, sought=sought.where(_SOUGHT)), **sought.values)
+
+
+async def line(store: Store, guid: str) -> LedgerLine | None:
+    return await LedgerLine.one(store, statement(_LINES, sought="guid = :guid"), guid=guid, limit=1)
+
+
+async def reopen(store: Store, guid: str, *, by: str) -> bool:
+    """Let it be acted upon once more, and note who wanted that; False if its body is gone."""
     sql = """
     UPDATE deliveries SET state = 'received', reason = NULL, attempts = 0
     WHERE guid = :guid AND state = 'failed' AND body IS NOT NULL
     """
-    return await store.run(sql, guid=guid) == 1
+    at = store.now()
+
+    def work(db: Database) -> bool:
+        if run(db, sql, guid=guid) != 1:
+            return False
+        audit.put(db, at, by, "delivery replayed", guid)
+        return True
+
+    return await store.write(work)
 
 
 async def count_try(store: Store, guid: DeliveryId) -> int:

@@ -27,7 +27,7 @@ from bot.store.rows import Database, run
 
 log = logging.getLogger(__name__)
 
-PATTERNS = ("transcripts/*.jsonl", "kept/*", "checks/*.log", "turns/*/*.bundle")
+PATTERNS = ("transcripts/*.jsonl", "kept/*", "checks/*.log", "changes/*.patch", "turns/*/*.bundle")
 """Where files of this kind are in the data directory."""
 _ABANDONED_SECONDS = 86_400.0
 _COPY_SECONDS = 3600.0

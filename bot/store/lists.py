@@ -30,8 +30,8 @@ class Wanted:
     after: ListPosition | None = None
     hidden: Collection[RepoId] = ()
     """Repositories to leave out."""
-    without: str = ""
-    """A reason whose deliveries to leave out."""
+    without: Collection[str] = ()
+    """Reasons whose deliveries to leave out."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ class ListedDelivery(OfRepo):
     number: int | None
     sender: str | None
     session_id: SessionId | None
+    can_replay: bool
 
     @property
     def mark(self) -> ListPosition:
@@ -87,7 +88,8 @@ WHERE repos.removed_at IS NULL
 _DELIVERIES = statement(
     """
 SELECT deliveries.guid, deliveries.event, deliveries.action, deliveries.received_at, deliveries.state,
-       deliveries.reason, deliveries.number, deliveries.sender, deliveries.session_id, repos.id AS repo_id, {repo}
+       deliveries.reason, deliveries.number, deliveries.sender, deliveries.session_id, repos.id AS repo_id,
+       CASE WHEN deliveries.state = 'failed' AND deliveries.body IS NOT NULL THEN 1 ELSE 0 END AS can_replay, {repo}
 FROM deliveries JOIN repos ON repos.id = deliveries.repo_id
 WHERE repos.removed_at IS NULL
 """,
@@ -109,10 +111,17 @@ async def delivered(store: Store, wanted: Wanted, limit: int) -> list[ListedDeli
     parts = [_DELIVERIES, *_common(wanted, _IN_DELIVERIES)]
     if wanted.state:
         parts.append("AND deliveries.state = :state")
-    if wanted.without:
-        parts.append("AND COALESCE(deliveries.reason, '') <> :without")
+    reasons = {f"without_{n}": reason for n, reason in enumerate(wanted.without)}
+    if reasons:
+        named = ", ".join(f":{name}" for name in reasons)
+        parts.append(f"AND COALESCE(deliveries.reason, '') NOT IN ({named})")
     sql = f"{' '.join(parts)} ORDER BY deliveries.received_at DESC, deliveries.guid DESC LIMIT :limit"
-    return await ListedDelivery.many(store, sql, **_values(wanted), limit=limit)
+    return await ListedDelivery.many(store, sql, **_values(wanted), **reasons, limit=limit)
+
+
+async def delivery(store: Store, guid: str) -> ListedDelivery | None:
+    """Return one of a repository that the App may see."""
+    return await ListedDelivery.one(store, f"{_DELIVERIES} AND deliveries.guid = :guid", guid=guid)
 
 
 async def _sessions(store: Store, wanted: Wanted, states: str, limit: int) -> list[Recent]:
@@ -139,6 +148,6 @@ def _common(wanted: Wanted, places: tuple[str, str, str, str]) -> list[str]:
 
 def _values(wanted: Wanted) -> Mapping[str, Any]:
     person = wanted.person.lower()
-    given = {"repo": wanted.repo, "person": person, "state": wanted.state, "without": wanted.without}
+    given = {"repo": wanted.repo, "person": person, "state": wanted.state}
     values: dict[str, Any] = {name: value for name, value in given.items() if value}
     return {**values, **vars(wanted.after)} if wanted.after else values

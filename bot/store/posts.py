@@ -1,13 +1,12 @@
-"""Stores what we have posted: live comments with the edit quota of each installation, and findings of our reviews."""
+"""Stores what we have posted: live comments, and the edit quota of each installation."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 import msgspec
 
-from bot.models import InstallationId, RepoId, SessionId, Thread, TurnKey
+from bot.models import InstallationId, SessionId, Thread, TurnKey
 from bot.store.base import Store
 from bot.store.records import OfTurn, Record
 from bot.store.rows import Database, run, statement
@@ -144,67 +143,3 @@ async def edit_quota(store: Store, installation: InstallationId) -> StoredEditQu
 
 async def save_edit_quota(store: Store, installation: InstallationId, quota: StoredEditQuota) -> None:
     await store.run(_WRITE_QUOTA, id=installation, **asdict(quota))
-
-
-@dataclass(frozen=True)
-class StoredFinding(Record):
-    id: str
-    session_id: SessionId
-    turn: int
-    place: int
-    repo_id: RepoId
-    number: int
-    path: str
-    line: int
-    body: str
-    code_sha256: str
-    """Digest of the lines that it is about; empty if we could not read them."""
-    code_lines: int
-    comment_id: int | None
-    """None: it is in the review's summary."""
-
-
-_PUT = """
-INSERT INTO findings (id, session_id, turn, place, repo_id, number, state, path, line, body, code_sha256, code_lines,
-                      comment_id, at)
-VALUES (:id, :session_id, :turn, :place, :repo_id, :number, 'open', :path, :line, :body, :code_sha256, :code_lines,
-        :comment_id, :at)
-ON CONFLICT (id) DO NOTHING
-"""
-
-
-def finding_name(key: TurnKey, place: int) -> str:
-    return f"{key.session}-{key.n}-{place}"
-
-
-async def open_findings(store: Store, repo: RepoId, number: int) -> list[StoredFinding]:
-    """Return the open findings of all reviews of the pull request, oldest first."""
-    sql = """
-    SELECT * FROM findings WHERE repo_id = :repo AND number = :number AND state = 'open' ORDER BY at, turn, place
-    """
-    return await StoredFinding.many(store, sql, repo=repo, number=number)
-
-
-async def put_findings(store: Store, new: Sequence[StoredFinding], resolved: Iterable[str]) -> None:
-    """Store what a review has said, and resolve earlier findings; safe to repeat."""
-    at, done = store.now(), list(resolved)
-
-    def work(db: Database) -> None:
-        for finding in new:
-            run(db, _PUT, at=at, **vars(finding))
-        for finding_id in done:
-            run(db, "UPDATE findings SET state = 'resolved' WHERE id = :id", id=finding_id)
-
-    await store.write(work)
-
-
-async def resolve_answered(store: Store, repo: RepoId, comment_ids: Collection[int]) -> None:
-    """Resolve the findings that started these discussions."""
-
-    def work(db: Database) -> None:
-        for comment in comment_ids:
-            sql = "UPDATE findings SET state = 'resolved' WHERE repo_id = :repo AND comment_id = :comment_id"
-            run(db, sql, repo=repo, comment_id=comment)
-
-    if comment_ids:
-        await store.write(work)

@@ -53,7 +53,7 @@ class Record:
     @classmethod
     async def many(cls: type[R], store: Store, sql: str, /, **values: Any) -> list[R]:
         """Read all rows; many are converted in the reader's thread."""
-        return await store.read(lambda db: [cls.of(row) for row in many(db, sql, **values)])
+        return await store.read(lambda db: [cls.of(row) for row in many(db, sql, **values)], single=True)
 
 
 @dataclass(frozen=True)
@@ -255,6 +255,10 @@ class NewTurn:
     timeout_seconds: float
     more: Raise | None = None
     """Money to add to the session's budget."""
+    findings: tuple[str, ...] = ()
+    """The findings that it is about."""
+    unasked: bool = False
+    """The repository's config started it, no words of a person."""
     source_comment: int | None = None
     asked_at: float | None = None
     thread_sha256: str | None = None

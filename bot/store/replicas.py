@@ -69,6 +69,8 @@ class DatabaseServer:
     """Those open now, of all its users."""
     each_needs: int
     """The connections that one service opens to the store, at most."""
+    is_pooled: bool
+    """A connection pooler stands before it."""
 
 
 class Membership(Protocol):
@@ -104,6 +106,23 @@ async def turns(store: Store) -> dict[str, int]:
 
 async def living(store: Store) -> list[Replica]:
     return [Replica.of(row) for row in await store.many("SELECT * FROM replicas ORDER BY started_at, id")]
+
+
+@dataclass(frozen=True)
+class ReplicaAtWork(Replica):
+    """A replica with what it does now."""
+
+    turns: int
+    beat_seconds_ago: float
+
+
+async def at_work(store: Store) -> list[ReplicaAtWork]:
+    server, running = await store.server(), await turns(store)
+    now = server.now if server is not None else store.now()
+    return [
+        ReplicaAtWork(**vars(one), turns=running.get(one.id, 0), beat_seconds_ago=max(0.0, now - one.beat_at))
+        for one in await living(store)
+    ]
 
 
 async def give_up(store: Store, dead: Replica) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 from bot.kinds import shape
 from bot.kinds.shape import OnFork
 from bot.models import InstallationId, Repo, RepoId, SessionId, Thread, TurnKey
+from bot.store import shares
 from bot.store.base import Store
 from bot.store.records import Record, stored
 from bot.store.rows import Database, many, one, run, statement
@@ -80,9 +81,12 @@ _FORGOTTEN = (
     statement("DELETE FROM questions {own}", own=_OWN),
     statement("DELETE FROM approvals {own}", own=_OWN),
     statement("DELETE FROM samples {own}", own=_OWN),
+    statement("DELETE FROM shares {own}", own=_OWN),
     "DELETE FROM findings WHERE repo_id = :repo_id",
+    "DELETE FROM dismissals WHERE repo_id = :repo_id",
     "DELETE FROM ci_watches WHERE repo_id = :repo_id",
     "DELETE FROM ci_attempts WHERE repo_id = :repo_id",
+    "UPDATE repos SET config_problem = NULL WHERE id = :repo_id",
     "UPDATE deliveries SET body = NULL WHERE repo_id = :repo_id AND state <> 'received'",
 )
 _HELD = """
@@ -101,6 +105,7 @@ async def mark_removed(store: Store, repos: Sequence[RepoId]) -> None:
     def work(db: Database) -> None:
         for repo in repos:
             run(db, sql, id=repo, at=at)
+        shares.end_in_repos(db, at, repos)
 
     await store.write(work)
 
@@ -108,7 +113,13 @@ async def mark_removed(store: Store, repos: Sequence[RepoId]) -> None:
 async def mark_all_removed(store: Store, installation: InstallationId) -> None:
     """Note that the App was removed from the account."""
     sql = "UPDATE repos SET removed_at = :at WHERE installation_id = :installation AND removed_at IS NULL"
-    await store.run(sql, installation=installation, at=store.now())
+    at = store.now()
+
+    def work(db: Database) -> None:
+        shares.end_in_installation(db, at, installation)
+        run(db, sql, installation=installation, at=at)
+
+    await store.write(work)
 
 
 async def mark_returned(store: Store, repos: Sequence[RepoId], installation: InstallationId) -> None:

@@ -12,12 +12,13 @@ import msgspec
 
 from bot.commands.options import NO_OPTIONS
 from bot.errors import StoreError
-from bot.kinds.shape import Places, TurnPart, with_parts
+from bot.kinds.shape import Aim, Places, TurnPart, with_parts
 from bot.models import Outcome, SessionId, Step, Thread, TurnKey, TurnState
 from bot.store import ci, conversation, deliveries, posts, repos, spend
 from bot.store.base import Store
 from bot.store.records import NewTurn, OpenTurn, Session, SessionSummary, Turn, stored
 from bot.store.rows import Database, Row, column, many, one, run, settings, statement
+from bot.store.sought import EVERYTHING, Sought
 
 __all__ = ["NewTurn", "Session", "SessionSummary", "Turn"]
 
@@ -274,8 +275,15 @@ SELECT sessions.id, repos.owner || '/' || repos.name AS repo, threads.number, la
 FROM sessions JOIN threads ON threads.id = sessions.thread_id JOIN repos ON repos.id = threads.repo_id
 JOIN turns AS last ON last.session_id = sessions.id
      AND last.n = (SELECT MAX(n) FROM turns WHERE turns.session_id = sessions.id)
-ORDER BY sessions.created_at DESC, sessions.id LIMIT :limit
+WHERE {sought} ORDER BY sessions.created_at DESC, sessions.id LIMIT :limit
 """
+_SOUGHT = {
+    "repo": "repos.owner || '/' || repos.name",
+    "state": "last.state",
+    "outcome": "last.outcome",
+    "by": "last.requester",
+    "since": "sessions.created_at",
+}
 
 
 async def begin_turn(store: Store, new: NewTurn, *, outdates: TurnKey | None = None) -> TurnKey | None:
@@ -321,8 +329,9 @@ async def update_session(store: Store, session_id: SessionId, **columns: Any) ->
     await store.write(lambda db: set_session(db, session_id, columns))
 
 
-async def listing(store: Store, limit: int = 1000) -> list[SessionSummary]:
-    return await SessionSummary.many(store, _LISTING, limit=limit)
+async def listing(store: Store, sought: Sought = EVERYTHING) -> list[SessionSummary]:
+    sql = statement(_LISTING, sought=sought.where(_SOUGHT))
+    return await SessionSummary.many(store, sql, **sought.values)
 
 
 def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
@@ -335,7 +344,7 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     key = TurnKey(last["session_id"], last["n"] + 1) if last else TurnKey(_new_session(db, thread_id, at), 1)
     columns = {name: stored(getattr(new, name)) for name in _ASKED} | {
         "options": stored(new.options) if new.options != NO_OPTIONS else None,
-        "payload": stored(with_parts({}, [Places(new.spot, new.discussions)])),
+        "payload": stored(with_parts({}, [Places(new.spot, new.discussions), Aim(new.findings, new.unasked)])),
         "session_id": key.session,
         "n": key.n,
         "state": TurnState.QUEUED,

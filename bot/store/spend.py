@@ -28,6 +28,7 @@ COALESCE(SUM(cache_read_tokens), 0) AS cache_read_tokens, COALESCE(SUM(cache_wri
 """
 NO_REPO = RepoId(0)
 DAY_SECONDS = 86_400
+END_OF_TIME = 1e15
 
 
 class Payer(StrEnum):
@@ -261,9 +262,9 @@ async def confirm(store: Store, session: SessionId, usd: float, *, by: str) -> t
     return await store.write(work)
 
 
-_DAY = day_of("spend.at")
+DAY = day_of("spend.at")
 _GROUPS: Mapping[str, tuple[str, str]] = {
-    "day": (f"{_DAY} AS day", _DAY),
+    "day": (f"{DAY} AS day", DAY),
     "repo": ("spend.repo_id, (SELECT owner || '/' || name FROM repos WHERE id = spend.repo_id) AS repo", "repo_id"),
     "user": (
         "spend.user_id, (SELECT requester FROM turns WHERE requester_id = spend.user_id "
@@ -276,25 +277,34 @@ _GROUPS: Mapping[str, tuple[str, str]] = {
         "WHERE sessions.id = spend.session_id) AS thread, COUNT(DISTINCT spend.turn) AS turns",
         "session_id",
     ),
+    "model": ("spend.model", "spend.model"),
+    "kind": (
+        "(SELECT turns.kind FROM turns WHERE turns.session_id = spend.session_id AND turns.n = spend.turn) AS kind",
+        "kind",
+    ),
+    "account": (
+        "spend.installation_id, (SELECT account FROM installations WHERE id = spend.installation_id) AS account",
+        "spend.installation_id",
+    ),
 }
 GROUPS = tuple(_GROUPS)
-_ALL_SPENT = statement(
+ALL_SPENT = statement(
     """(
-SELECT session_id, turn, repo_id, user_id, installation_id, at, cost_usd, 1 AS requests, 0 AS sandbox_usd,
+SELECT session_id, turn, repo_id, user_id, installation_id, model, at, cost_usd, 1 AS requests, 0 AS sandbox_usd,
     CASE WHEN state = 'reserved' THEN reserved_usd ELSE 0 END AS under_way_usd,
     unconfirmed_usd, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens
-FROM spend WHERE at >= :since
+FROM spend WHERE at >= :since AND at < :until
 UNION ALL
 SELECT machine_runs.session_id, machine_runs.turn, COALESCE(threads.repo_id, 0), COALESCE(turns.requester_id, 0),
-    COALESCE(threads.installation_id, 0), began_at, 0, 0, {usd}, 0, 0, 0, 0, 0, 0
+    COALESCE(threads.installation_id, 0), '', began_at, 0, 0, {usd}, 0, 0, 0, 0, 0, 0
 FROM machine_runs
 LEFT JOIN turns ON turns.session_id = machine_runs.session_id AND turns.n = machine_runs.turn
 LEFT JOIN sessions ON sessions.id = machine_runs.session_id LEFT JOIN threads ON threads.id = sessions.thread_id
-WHERE began_at >= :since
+WHERE began_at >= :since AND began_at < :until
 ) AS spend""",
     usd=machines.USD,
 )
-_SUMS = """
+SUMS = """
 SUM(cost_usd) AS cost_usd, SUM(sandbox_usd) AS sandbox_usd, SUM(requests) AS requests,
 SUM(under_way_usd) AS under_way_usd, SUM(unconfirmed_usd) AS unconfirmed_usd,
 SUM(input_tokens) AS input_tokens, SUM(output_tokens) AS output_tokens,
@@ -303,15 +313,28 @@ SUM(cache_read_tokens) AS cache_read_tokens, SUM(cache_write_tokens) AS cache_wr
 
 
 async def summed(
-    store: Store, by: str, since: float, installation: InstallationId | None = None
+    store: Store,
+    by: str,
+    since: float,
+    installation: InstallationId | None = None,
+    *,
+    until: float | None = None,
+    repo: str = "",
 ) -> list[dict[str, Any]]:
-    """Return sums by group, most expensive first, or by day in order; for one installation, or all."""
+    """Return sums by group, most expensive first, or by day in order; for one installation or repository, or all."""
     columns, group = _GROUPS[by]
     order = "MIN(spend.at)" if by == "day" else "SUM(cost_usd + sandbox_usd) DESC, MIN(spend.at)"
-    whose = "" if installation is None else "WHERE spend.installation_id = :installation"
-    parts = {"columns": columns, "sums": _SUMS, "spent": _ALL_SPENT, "whose": whose, "group": group, "order": order}
+    whose: list[str] = []
+    values: dict[str, Any] = {"since": since, "until": END_OF_TIME if until is None else until, "now": store.now()}
+    if installation is not None:
+        whose.append("spend.installation_id = :installation")
+        values["installation"] = installation
+    if repo:
+        whose.append("spend.repo_id IN (SELECT id FROM repos WHERE LOWER(owner || '/' || name) = :repo)")
+        values["repo"] = repo.lower()
+    where = f"WHERE {' AND '.join(whose)}" if whose else ""
+    parts = {"columns": columns, "sums": SUMS, "spent": ALL_SPENT, "whose": where, "group": group, "order": order}
     sql = statement("SELECT {columns}, {sums} FROM {spent} {whose} GROUP BY {group} ORDER BY {order}", **parts)
-    values = {"since": since, "now": store.now()} | ({} if installation is None else {"installation": installation})
     return [dict(row) for row in await store.many(sql, **values)]
 
 
@@ -330,14 +353,13 @@ INSERT INTO raises (source, session_id, usd, login, at) VALUES (:source, :sessio
 ON CONFLICT (source) DO NOTHING
 """
 _LAST_TURN = 1 << 30
-_END_OF_TIME = 1e15
 
 
 async def account(
     store: Store, session: SessionId, *, turn: int = _LAST_TURN, at: float | None = None
 ) -> BudgetAccount:
     """Return its present state; with `turn` and `at`, its state at the end of that turn."""
-    return await store.read(lambda db: account_of(db, session, turn, _END_OF_TIME if at is None else at))
+    return await store.read(lambda db: account_of(db, session, turn, END_OF_TIME if at is None else at))
 
 
 async def first_account(store: Store, installation: InstallationId) -> BudgetAccount:
@@ -361,7 +383,7 @@ async def has_raised(store: Store, source: str) -> bool:
     return await raised_by(store, source) is not None
 
 
-def account_of(db: Database, session: SessionId, turn: int = _LAST_TURN, at: float = _END_OF_TIME) -> BudgetAccount:
+def account_of(db: Database, session: SessionId, turn: int = _LAST_TURN, at: float = END_OF_TIME) -> BudgetAccount:
     """Do what `account` does, within a larger transaction. A session without a row (`execute`) has no limit here."""
     spent = one(db, _SESSION_SPENT, session=session, turn=turn)
     added = one(db, _ADDED, session=session, at=at)

@@ -110,10 +110,10 @@ class Trial:
     words: str
 
 
-async def proven(name: str, given: Secret, model: ModelSettings) -> Secret:
+async def proven(name: str, given: Secret, model: ModelSettings, source: str = "the form") -> Secret:
     """Try a key before it is stored. Otherwise only the next session would notice that it does not work."""
     key = Secret(require_storable(name, given))
-    found = FoundCredential(Credential(key, name == OAUTH_TOKEN), name, "the form")
+    found = FoundCredential(Credential(key, name == OAUTH_TOKEN), name, source)
     trial = await try_out(found, model.upstream, model.model)
     if not trial.works:
         raise UserError(trial.words)

@@ -20,9 +20,8 @@ from bot.replicas import Replicas
 from bot.sessions.environments.meter import LABEL
 from bot.settings import Secret
 from bot.store import operations
-from bot.store.base import Database, Store
+from bot.store.base import Store
 from bot.store.files import KeptFiles
-from bot.store.rows import one
 from bot.web import overload
 from bot.web.metrics import ServiceMetrics, metrics_routes
 from sandbox.errors import SandboxError
@@ -186,12 +185,8 @@ async def _files_trouble(files: KeptFiles) -> str | None:
 
 async def _store_trouble(store: Store) -> str | None:
     """Read a table: a query without one would not touch the file."""
-
-    def read(db: Database) -> None:
-        one(db, "SELECT COUNT(*) AS n FROM switches")
-
     try:
-        await store.read(read)
+        await store.one("SELECT COUNT(*) AS n FROM switches")
     except BotError as error:
         return str(error)
     return None

@@ -214,8 +214,8 @@ def no_review() -> str:
     return "The agent ended without a review."
 
 
-def nothing_new(sha: str) -> str:
-    return f"I have nothing new to say about commit `{sha[:12]}`, so I posted no further review."
+def nothing_to_review() -> str:
+    return "The repository wants no review of any file that this changes (`review.ignore` in `.github/forgehand.yml`)."
 
 
 def review_not_taken(words: str) -> str:
@@ -363,10 +363,13 @@ def something_broke(reference: str) -> str:
     )
 
 
-def kept_on_host(name: str) -> str:
+def kept_on_host(name: str, page: str = "") -> str:
+    ask = f"person who runs it to send you that file (`forgehand sessions pull {name[:8]}` tells them where it is)."
+    get = f"Ask the {ask}"
+    if page:
+        get = f"[Download it]({page}) from the session's page. If it may hold a secret, ask the {ask}"
     return (
-        f"The work so far could not be pushed. It is kept for 30 days where Forgehand runs, as `{name}`. Ask the "
-        f"person who runs it to send you that file (`forgehand sessions pull {name[:8]}` tells them where it is). Then "
+        f"The work so far could not be pushed. It is kept for 30 days where Forgehand runs, as `{name}`. {get} Then "
         f"`git fetch {name} refs/forgehand/work` brings the work to your clone."
     )
 
@@ -478,7 +481,13 @@ def next_after(state: str, command: str) -> str:
     return "The next turn here carries it out." if state == "approved" else for_something_else(command)
 
 
-def next_for_held(approval_id: str, command: str) -> str:
+def next_for_held(approval_id: str, command: str, *, lacks: bool = False) -> str:
+    if lacks:
+        return (
+            "Once the App has that permission, somebody with write access can push exactly this commit with "
+            f"`{command} approve {approval_id}`. `{command} deny {approval_id}` leaves it. "
+            f"{for_something_else(command)}"
+        )
     return (
         f"Somebody with write access can push exactly this commit with `{command} approve {approval_id}`, or leave it "
         f"with `{command} deny {approval_id}`. {for_something_else(command)}"

@@ -8,7 +8,8 @@ from bot.text.markup import person
 def no_write_access(login: str) -> str:
     return (
         f"Sorry, {person(login)}: I only take commands from people with write access to this repository. "
-        "Somebody who has it can give me the command instead. (I say this once per thread.)"
+        "Somebody who has it can give me the command instead. (I say this once per thread; after that I only react "
+        "with 😕.)"
     )
 
 

@@ -43,12 +43,17 @@ def held(paths: Sequence[str], sha: str, patch: str, days: int, *, cut: bool) ->
         "Nothing was pushed yet: this changes workflow files, which run with the repository's secrets "
         f"({markup.named(paths, MOST_NAMED)}). The whole commit `{sha[:12]}` is held for up to {days} days, until "
         "somebody with write access has looked at it:\n\n"
-        f"{markup.fenced(patch)}{rest}"
+        f"{markup.code(patch.strip(), 'diff')}{rest}"
     )
 
 
 def waits(words: str, approval_id: str) -> str:
     return f"{words}\n\nIts id is `{approval_id}`."
+
+
+def needs_permission(words: str, slug: str) -> str:
+    """Add that a yes alone would not do."""
+    return f"{words}\n\nGitHub would refuse this push today. {_remedy(slug)}"
 
 
 def takes_a_yes(words: str, slug: str, sha: str, days: int) -> str:

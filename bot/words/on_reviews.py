@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from bot.agent.findings import MOST, ReviewFinding, ReviewVerdict
+from bot.agent.findings import MOST, KeptBack, ReviewFinding, ReviewVerdict, Severity
 from bot.text.markup import code, shown
 
 MOST_BELOW = 60
@@ -55,6 +56,9 @@ class ReviewAccount:
     """The base now, if it has changed."""
     moved_to: str | None
     """The head now, if it is no longer what was read."""
+    graded: Sequence[Severity] = ()
+    """The severity of each finding that it posts."""
+    kept_back: KeptBack = field(default_factory=KeptBack)
 
 
 def headline(verdict: ReviewVerdict) -> str:
@@ -85,6 +89,10 @@ def _shown_as_code(finding: ReviewFinding) -> str:
     )
 
 
+def how_to_answer(command: str) -> str:
+    return f"<sub>Reply `{command} fix this`, or `{command} not a bug: …` with the reason.</sub>"
+
+
 def beyond_the_diff(finding: ReviewFinding) -> str:
     return f"<sub>It is about {_lines(finding)}; the diff shows only some of them.</sub>"
 
@@ -96,14 +104,56 @@ def suggestion(finding: ReviewFinding) -> str | None:
 
 def summary(account: ReviewAccount, inert: Inert) -> str:
     head, said = f"### {_HEADLINES[account.verdict]}", inert(account.summary)
-    parts = (head, said, _below(account, inert), _earlier(account), _unread(account), _foot(account))
+    counts = f"**{tally(account.graded)}**" if account.graded else ""
+    before = (_below(account, inert), _earlier(account), " ".join(_kept_back(account.kept_back)))
+    parts = (head, counts, said, *before, _unread(account), _foot(account))
     return "\n\n".join(filter(None, parts))
 
 
-def listed(said: Sequence[Known]) -> str:
+def tally(severities: Iterable[Severity]) -> str:
+    """Count them by severity, the worst first."""
+    counts = Counter(severities)
+    return ", ".join(f"{counts[one]} {one}" for one in Severity if counts[one])
+
+
+def _kept_back(counts: KeptBack) -> Iterator[str]:
+    if counts.mild:
+        yield f"{_are(counts.mild)} milder than `{counts.threshold}` and only counted (`review.threshold`)."
+    if counts.ignored:
+        yield f"{_are(counts.ignored)} in paths that `review.ignore` leaves out."
+    if counts.dismissed:
+        yield f"{_are(counts.dismissed)} left out because people said before that such a thing is no bug."
+
+
+def _are(number: int) -> str:
+    return f"{_count(number, 'finding', 'findings')} {'is' if number == 1 else 'are'}"
+
+
+def listed(said: Sequence[Known], most: int = 400) -> str:
     """List them for the agent by name, so that it can say which are fixed."""
-    rows = [f"{one.id}: line {one.line} of {one.path}: {' '.join(one.body.split())[:400]}" for one in said]
+    rows = [f"{one.id}: line {one.line} of {one.path}: {' '.join(one.body.split())[:most]}" for one in said]
     return "\n".join(rows[-MOST_LISTED:])
+
+
+class Dismissed(Protocol):
+    """A finding that somebody dismissed."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def body(self) -> str: ...
+    @property
+    def login(self) -> str: ...
+    @property
+    def why(self) -> str: ...
+
+
+def listed_dismissals(known: Sequence[Dismissed]) -> str:
+    rows = []
+    for one in known:
+        why = f" (their reason: {' '.join(one.why.split())[:200]})" if one.why else ""
+        rows.append(f"- {one.path}: {' '.join(one.body.split())[:300]}{why}")
+    return "\n".join(rows)
 
 
 def in_short(account: ReviewAccount, url: str) -> str:
@@ -113,7 +163,19 @@ def in_short(account: ReviewAccount, url: str) -> str:
     counts += [f"{len(account.resolved)} earlier resolved"] if account.resolved else []
     counts += [f"{account.repeated} said before and not repeated"] if account.repeated else []
     found = ", ".join(counts) or "no remarks"
-    return f"{_HEADLINES[account.verdict].removeprefix('🔎 ')}: [the review]({url}) has {found}."
+    grades = f" ({tally(account.graded)})" if account.graded else ""
+    said = f"{_HEADLINES[account.verdict].removeprefix('🔎 ')}{grades}: [the review]({url}) has {found}."
+    return " ".join([said, *_kept_back(account.kept_back)])
+
+
+def nothing_new(account: ReviewAccount) -> str:
+    """Tell what a review found that has nothing to post."""
+    said = [f"I have nothing new to say about commit `{account.commit[:12]}`, so I posted no further review."]
+    if account.resolved:
+        said.append(f"{_count(len(account.resolved), 'earlier finding', 'earlier findings')} resolved.")
+    if account.repeated:
+        said.append(f"{_count(account.repeated, 'earlier finding', 'earlier findings')} still open.")
+    return " ".join([*said, *_kept_back(account.kept_back)])
 
 
 def open_still(many: int, command: str) -> str:
@@ -121,12 +183,18 @@ def open_still(many: int, command: str) -> str:
     return f"{what} still open: `{command} review` checks whether the new commit settles {them}."
 
 
+def is_at(number: int, address: str) -> str:
+    """Say on an issue where the review of its pull request is."""
+    live = f": [its live comment]({address})" if address else "."
+    return f"I review pull request #{number}{live}"
+
+
 def let_go() -> str:
     return "A newer review of mine no longer asks for changes."
 
 
 def _said(finding: ReviewFinding, inert: Inert) -> str:
-    grade = [finding.severity.capitalize()] if finding.severity else []
+    grade = [finding.severity.capitalize()]
     grade += [f"{finding.confidence:.0%} sure"] if finding.confidence is not None else []
     head = f"**{' · '.join(grade)}**\n\n" if grade else ""
     return f"{head}{inert(finding.body)}"

@@ -42,29 +42,6 @@ def done_already(outcome: Outcome) -> str:
     return f"The work had already finished, so there was nothing left to stop. It ended with: **{headline(outcome)}**."
 
 
-def config_is_there(path: str, branch: str) -> str:
-    return f"{shown(branch, 200)} already has a `{path}`, so I left it as it is."
-
-
-def config_proposed(number: int) -> str:
-    return f"#{number} adds a starter config. It changes nothing until you fill it in and merge it."
-
-
-def config_branch_taken(branch: str) -> str:
-    return f"The branch `{branch}` already exists with something else on it. Delete or rename it, then ask again."
-
-
-def config_not_pushed(words: str) -> str:
-    return f"I could not push the branch for it: {words}"
-
-
-def config_pull_body(path: str, login: str, number: int) -> str:
-    return (
-        f"`{login}` asked for a starter config in #{number}. This adds `{path}`, which explains every key and keeps "
-        "the defaults. Fill in `setup` and `checks`, then merge it: Forgehand reads it from the default branch."
-    )
-
-
 def status(state: TurnState, step: str, elapsed: str, cost: str, money: Funds, *, beside: str = "") -> str:
     if state is TurnState.QUEUED:
         return _stands(f"Queued for {elapsed}; nothing spent on this turn yet.", beside, money)
@@ -95,6 +72,10 @@ def wait_behind(count: int) -> str:
 NO_COMMAND = "there is no command in it"
 OWN_EDIT = "it is our own edit"
 """Reasons for ignoring what is not meant for us: the ledger has them, `why` does not repeat them."""
+OWN_TEXT = "it is our own text"
+OWN_CHECK = "it is a check run of our own"
+NOISE = (OWN_EDIT, OWN_TEXT, OWN_CHECK)
+"""Reasons of the deliveries that our own work causes: a long turn has hundreds."""
 
 
 def no_command_but_named(command: str) -> str:

@@ -41,6 +41,7 @@ class WorkbenchJob:
     apply: bool
     isolate: bool
     subagents: Subagents
+    effort: str | None = None
 
     @property
     def key(self) -> TurnKey:

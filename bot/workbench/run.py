@@ -90,11 +90,12 @@ class WorkbenchRun:
             AgentRun(
                 turn=TURN,
                 prompt=job.prompt,
-                model=job.model,
+                model=budget.full_name(job.model),
                 token=token.reveal(),
                 agent_session_id=str(uuid.uuid4()),
                 resume=False,
                 max_turns=job.max_turns,
+                effort=job.effort,
                 budget_usd=job.budget_usd,
                 timeout_seconds=job.timeout_seconds,
                 subagents=job.subagents,

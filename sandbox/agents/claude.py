@@ -61,6 +61,8 @@ class Claude:
             flags += ["--max-budget-usd", f"{max(run.budget_usd, LEAST_BUDGET_USD):.4f}"]
         flags += ["--system-prompt-snapshot", "off"]  # a resumed session must not keep the old rules
         flags += ["--resume" if run.resume else "--session-id", _plain(run.agent_session_id)]
+        if run.effort is not None:
+            flags += ["--effort", _plain(run.effort)]
         if run.max_turns is not None:
             flags += ["--max-turns", str(run.max_turns)]
         if run.instructions:

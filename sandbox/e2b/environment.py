@@ -42,7 +42,7 @@ class Ends:
 
     terminate: Callable[[], Awaitable[None]]
     resting: Callable[[], Awaitable[None]]
-    rested: Callable[[], None]
+    rested: Callable[[], Awaitable[None]]
     rousing: Callable[[], Awaitable[None]]
     roused: Callable[[SandboxLine], Awaitable[None]]
 
@@ -197,7 +197,7 @@ class E2BEnvironment:
         await self._ends.resting()
         await self._cloud.pause(self._line.sandbox_id)
         self._line.forget()
-        self._ends.rested()
+        await self._ends.rested()
 
     async def resume(self) -> None:
         await self._ends.rousing()

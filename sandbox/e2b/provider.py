@@ -20,7 +20,7 @@ from sandbox.e2b.line import SandboxLine
 from sandbox.e2b.marks import Marking, Remembered
 from sandbox.e2b.operations import PYTHON
 from sandbox.e2b.settings import E2BSettings
-from sandbox.e2b.slots import Slots
+from sandbox.e2b.slots import OwnPlaces, Slots
 from sandbox.e2b.tunnel import Tunnels
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, SandboxError, SnapshotGone
 from sandbox.primitives import (
@@ -30,6 +30,7 @@ from sandbox.primitives import (
     EnvironmentState,
     Lease,
     Marks,
+    PlanPlaces,
     Witness,
 )
 
@@ -55,13 +56,14 @@ class E2BProvider:
         clock: Callable[[], float] = time.monotonic,
         witness: Witness | None = None,
         marks: Marks | None = None,
+        room: PlanPlaces | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._witness = witness
         self._marking = Marking(marks or Remembered())
         self._cloud = Cloud(settings)
-        self._slots = Slots(settings.sandboxes, settings.creations_per_second, self._running)
+        self._slots = Slots(settings.sandboxes, settings.creations_per_second, self._running, room or OwnPlaces())
         self._locks: dict[str, asyncio.Lock] = {}
         self._open: weakref.WeakSet[E2BEnvironment] = weakref.WeakSet()
         self._tunnels = Tunnels(settings, self._line)
@@ -120,7 +122,7 @@ class E2BProvider:
             environment = self._environment(environment_id, self._line(chosen.id), egress_of(chosen))
             await environment.still()
             await environment.pause()
-        self._slots.give(environment_id)
+        await self._slots.give(environment_id)
 
     async def leases(self, environment_id: str) -> list[Lease]:
         return [one.lease(self._settings) for one in await self._listed(environment_id)]
@@ -159,7 +161,7 @@ class E2BProvider:
         await self._slots.take(key)
         line = self._line(chosen.id)
         await line.connect()
-        self._slots.hold(key)
+        await self._slots.hold(key)
         return chosen, line
 
     async def _created(self, key: str, spec: EnvironmentSpec) -> SandboxLine:
@@ -175,9 +177,9 @@ class E2BProvider:
         except faults.Unclear as unclear:
             return await self._found_after(key, unclear)
         except BaseException:
-            self._slots.give(key)
+            await self._slots.give(key)
             raise
-        self._slots.hold(key)
+        await self._slots.hold(key)
         return self._line(sandbox.sandbox_id, sandbox)
 
     async def _make(self, once: str, metadata: Mapping[str, str], spec: EnvironmentSpec) -> AsyncSandbox:
@@ -198,7 +200,7 @@ class E2BProvider:
             await asyncio.sleep(pause)
             if (line := await self._found(key)) is not None:
                 return line
-        self._slots.give(key)
+        await self._slots.give(key)
         raise EnvironmentBusy(str(unclear))
 
     async def _chosen(self, key: str, listed: list[ListedSandbox]) -> ListedSandbox:
@@ -244,7 +246,7 @@ class E2BProvider:
         except TimeoutError:
             raise EnvironmentBusy(f"the sandbox of {key} could not be ended; Forgehand tries again") from None
         await self._marking.forget(key)
-        self._slots.give(key)
+        await self._slots.give(key)
         self._locks.pop(key, None)
 
     async def _killed(self, sandbox_id: str) -> EnvironmentBusy | None:

@@ -39,6 +39,8 @@ TURNS = 12
 EVENT_SECONDS, LINES = 3.0, 20
 SUBMITTED = 60
 IDLE_SECONDS = 20.0
+READY_SECONDS = 2.0
+"""Between two questions whether a replica is ready, as `deploy/Caddyfile` asks them."""
 SETTINGS = {"FORGEHAND_MAX_SESSIONS": "32", "FORGEHAND_REPO_SESSIONS": "32", "FORGEHAND_DAY_BUDGET": "1000"}
 Figures = dict[str, Any]
 
@@ -74,6 +76,7 @@ async def on_postgres(server: PostgresServer, count: int) -> AsyncIterator[Party
             ReplicaSet.running(world, server, count, is_forked=False, FORGEHAND_REPLICA_SECONDS="30") as found,
         ):
             processes = [one.process for one in found.all if one.process is not None]
+            found.balancer.every_seconds = READY_SECONDS
             wires = [one.wire for one in found.all]
             yield Party(world, [one.url for one in found.all], [one.pid for one in processes], found.store.where, wires)
 

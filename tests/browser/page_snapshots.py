@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from playwright.async_api import Browser, Page, async_playwright
@@ -51,7 +53,7 @@ async def main(out: Path) -> None:
 
 
 async def people(browser: Browser, root: Path, out: Path) -> None:
-    async with World.running(root) as world, world.bot() as service:
+    async with World.running(root) as world, world.bot(FORGEHAND_OPERATORS="alice") as service:
         world.declare_checks()
         world.github.organization("octo-org", owners=["alice"])
         world.say("/claude fix this and keep the tests green")
@@ -63,15 +65,19 @@ async def people(browser: Browser, root: Path, out: Path) -> None:
         world.say("/claude look at this one too", on=other)
         await world.model.reached("stuck", timeout=SECONDS)
         running = str(world.states(other)[0]["session"])
+        _fail_a_delivery(world)
         installation = f"/installations/{world.installation.id}"
         paths = {
             "home": "/",
             "ended": f"/sessions/{session}",
+            "changes": f"/sessions/{session}/changes",
+            "share": f"/sessions/{session}/share",
             "running": f"/sessions/{running}",
             "deliveries": "/deliveries",
             "installations": "/installations",
             "settings": installation,
             "spend": f"{installation}/spend",
+            "operator": "/operator",
             "filtered": "/?repo=octo-org/shop&state=pull_request",
             "nothing": "/?person=nobody",
             "hidden": "/sessions/aaaaaaaa",
@@ -88,6 +94,21 @@ async def people(browser: Browser, root: Path, out: Path) -> None:
                 await shot(page, out, theme, name)
         world.model.release("stuck")
         await world.outcome(on=other)
+
+
+def _fail_a_delivery(world: World) -> None:
+    with sqlite3.connect(world.root / "data" / "state.db", timeout=30) as db:
+        db.execute(
+            "INSERT INTO deliveries (guid, event, action, body_sha256, body, received_at, state, reason, repo_id, "
+            "number, sender) VALUES ('72d3162e-cc78-11e3-81ab-4c9367dc0958', 'issue_comment', 'created', '', '{}', ?, "
+            "'failed', 'GitHub did not answer within 30 seconds (`502`)', ?, 1, 'bartholomew-fitzgerald-the-third')",
+            (time.time(), world.repo.id),
+        )
+        db.execute(
+            "UPDATE repos SET config_state = 'error', config_read_at = ?, "
+            "config_problem = 'Line 4: `chekcs` is no key (did you mean `checks`?)' WHERE id = ?",
+            (time.time(), world.repo.id),
+        )
 
 
 async def many(world: World) -> None:

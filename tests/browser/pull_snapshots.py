@@ -7,17 +7,19 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from bot.agent.findings import ReviewFinding, ReviewReport, ReviewVerdict, dump
+from bot.agent.findings import KeptBack, ReviewFinding, ReviewReport, ReviewVerdict, Severity, dump
 from bot.kinds.review import HandedOver
 from bot.kinds.shape import OnFork
-from bot.live import check_runs, questions
+from bot.live import check_runs, open_findings, questions
+from bot.live.open_findings import Reviewed
 from bot.live.page import TurnView
-from bot.models import Fork, Outcome, SessionId, Step, TurnState
+from bot.models import Fork, Outcome, RepoId, SessionId, Step, TurnState
 from bot.outbound import neutralise
 from bot.simulation.github import accounts, threads
 from bot.simulation.pages.pulls import SIGNS, timeline
 from bot.simulation.pages.views import templates
 from bot.store.approvals import Approval, ApprovalKind, ApprovalState, Scope
+from bot.store.findings import StoredFinding
 from bot.words import on_forks, on_reviews
 from bot.words.on_forks import Patch
 from bot.words.on_reviews import ReviewAccount
@@ -34,17 +36,18 @@ EMPTY = ReviewFinding(
     path="basket.py",
     line=3,
     body="An empty basket divides by zero here: `mean_price([])` raises `ZeroDivisionError`. See #3 and @octo.",
-    severity="major",
+    severity=Severity.MAJOR,
     confidence=0.9,
     suggestion="    return total / len(prices) if prices else 0.0",
 )
-SPAN = ReviewFinding(path=LONG, line=3, start_line=1, body="Nothing tests this.", severity="nit", confidence=0.5)
+SPAN = ReviewFinding(path=LONG, line=3, start_line=1, body="Nothing tests this.", severity=Severity.NIT, confidence=0.5)
 AWAY = ReviewFinding(
-    path="shop.py", line=7, body="This rounds twice now.", severity="minor", suggestion="    return price"
+    path="shop.py", line=7, body="This rounds twice now.", severity=Severity.MINOR, suggestion="    return price"
 )
 FOUND = ReviewReport(
     ReviewVerdict.REQUEST_CHANGES, "The idea is **sound**, but an empty basket goes wrong.", (EMPTY, SPAN, AWAY)
 )
+ACCOUNT_PULL = "https://github.com/octo-org/shop/pull/2"
 SAID = SimpleNamespace(id="ab-1-1", path="basket.py", line=14, body="Lowest, not dearest.")
 ACCOUNT = ReviewAccount(
     verdict=ReviewVerdict.REQUEST_CHANGES,
@@ -61,6 +64,8 @@ ACCOUNT = ReviewAccount(
     base="main",
     base_now="release",
     moved_to="77f57b5959b07807747829012fe97effebb55e4d",
+    graded=[Severity.MAJOR, Severity.NIT, Severity.MINOR],
+    kept_back=KeptBack(Severity.NIT, ignored=2, dismissed=1),
 )
 FORK = Fork(7, "mallory/shop", "feature")
 DIFF = "--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def half(n):\n-    return n / 0\n+    return n / 2\n"
@@ -109,12 +114,25 @@ def views() -> dict[str, TurnView]:
     patched = view(fold(), outcome=Outcome.ANSWERED, detail=on_forks.patched(on_forks.moved(sha, sha)), **on_a_fork)
     pushed = view(fold(), outcome=Outcome.PUSHED, detail=on_forks.pushed(FORK, sha), **on_a_fork)
     void = replace(asked, state=ApprovalState.EXPIRED)
+    reviewed = Reviewed([_stored(1, EMPTY), _stored(2, AWAY), _stored(3, SPAN)], [_stored(4, SPAN)], ACCOUNT_PULL)
+    over: dict[str, Any] = {"step": Step.SETTLE, "parts": [HandedOver(dump(FOUND), 1)], "finished_at": 1240.0}
+    words = on_reviews.in_short(ACCOUNT, f"{ACCOUNT_PULL}#pullrequestreview-1")
+    review = view(fold(), outcome=Outcome.REVIEWED, kind="review", detail=words, state=TurnState.DONE, **over)
     return {
+        "end-review-findings": replace(review, reviewed=reviewed, boxes=tuple(open_findings.boxes(reviewed))),
         "end-fork-suggested": replace(done, asked=(asked,), boxes=offered),
         "end-fork-void": replace(done, asked=(void,)),
         "end-fork-patched": patched,
         "end-fork-pushed": pushed,
     }
+
+
+def _stored(place: int, one: ReviewFinding) -> StoredFinding:
+    session, repo = SessionId("ab12cd34"), RepoId(1)
+    name = f"{session}-1-{place}"
+    return StoredFinding(
+        name, session, 1, place, repo, 2, one.path, one.line, one.body, "", 1, 10 + place, one.severity
+    )
 
 
 def _review() -> Any:

@@ -18,7 +18,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from bot.__main__ import FOREIGN_THREADS
-from bot.cli import spend
+from bot.cli import period
 from bot.cli.logs import TurnPrinter
 from bot.cli.main import app
 from bot.simulation.anthropic import Call, Say, Script
@@ -199,7 +199,7 @@ def test_what_became_of_a_delivery_is_said_in_sentences(reason: str | None, word
     [("30d", "in the last 30 days"), ("1h", "in the last hour"), ("2026-11-01", "since 2026-11-01")],
 )
 def test_a_period_is_told_in_words(since: str, words: str) -> None:
-    assert spend.period(since) == words
+    assert period.period(since) == words
 
 
 def stream(*rows: dict[str, object]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,22 @@ async def test_a_delivery_in_a_file_is_explained_before_it_is_taken_up(world: Wo
     nothing.write_text("[1]", encoding="utf-8")
     ran = await forgehand(environment, "deliveries", "explain", str(nothing), *event)
     assert ran.code == 1 and "neither a payload" in ran.err
+
+
+async def test_init_prints_a_config_for_a_folder_and_runs_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "shop"
+    (place / "node_modules/a").mkdir(parents=True)
+    (place / "Makefile").write_text(f"test:\n\ttouch {tmp_path}/ran\n")
+    (place / "node_modules/a/package.json").write_text('{"scripts": {"test": "x"}}')
+    (place / "package.json").symlink_to("/etc/passwd")
+    os.mkfifo(place / "pyproject.toml")
+    environment = {"PATH": "", "HOME": str(tmp_path)}
+    shown = await forgehand(environment, "config", "init", "--path", str(place))
+    assert shown.code == 0, shown
+    assert repo_config.parse(shown.out) == repo_config.RepoConfig(checks=("make test",))
+    assert "has tried none of them" in shown.out and not (tmp_path / "ran").exists()
+    missing = await forgehand(environment, "config", "init", "--path", str(tmp_path / "nowhere"))
+    assert missing.code == 1 and "cannot be read" in missing.err
 
 
 async def test_a_config_file_is_explained_or_its_mistakes_are_named_with_their_lines(tmp_path: Path) -> None:

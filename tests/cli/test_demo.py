@@ -75,14 +75,21 @@ async def test_a_killed_service_goes_on_where_it_was(tmp_path: Path) -> None:
 async def test_a_review_at_its_lines_and_one_more_after_the_push_that_mends_one(tmp_path: Path) -> None:
     story = await played(tmp_path / "demo", PLAYS["review"])
     assert story.issue.pull is not None and story.pull is None
-    first, second = (one for one in story.issue.pull.reviews if one.author is story.app.bot)
-    assert [one.line for one in first.comments] == [9, 14] and all(
+    [first] = (one for one in story.issue.pull.reviews if one.author is story.app.bot)
+    assert [one.line for one in first.comments] == [14, 9] and all(
         "```suggestion" in one.body for one in first.comments
     )
-    assert [one.resolved_by for one in first.comments] == [None, story.app.bot]
-    assert not second.comments and "resolved: line 14" in second.body and "not repeated here: 1 finding" in second.body
+    assert [one.resolved_by for one in first.comments] == [story.app.bot, None]
+    assert "1 earlier finding resolved. 1 earlier finding still open." in story.live[-1].body
     [check] = [one for one in story.repo.checks.values() if one.head_sha == first.commit_id]
     assert len(check.output["annotations"]) == 2
+
+
+async def test_findings_that_a_tick_has_fixed_are_looked_at_again(tmp_path: Path) -> None:
+    story = await played(tmp_path / "demo", PLAYS["findings"])
+    assert story.issue.pull is not None
+    [review] = (one for one in story.issue.pull.reviews if one.author is story.app.bot)
+    assert all(one.resolved_by is story.app.bot for one in review.comments), "both lines have changed"
 
 
 @pytest.mark.slow

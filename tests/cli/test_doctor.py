@@ -63,7 +63,7 @@ async def test_a_subscriptions_token_works_and_its_terms_are_named(world: World)
         given = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-of-somebody"}
         ran, found = await doctor(world, service.url, **given)
         stored = await forgehand(
-            world.environment, "keys", "set", "CLAUDE_CODE_OAUTH_TOKEN", stdin="sk-ant-oat01-of-somebody"
+            world.environment, "keys", "set", "CLAUDE_CODE_OAUTH_TOKEN", "--no-check", stdin="sk-ant-oat01-of-somebody"
         )
     assert ran.code == 0 and found["model key"]["level"] == "warning"
     assert "legal-and-compliance" in found["model key"]["fix"] and "legal-and-compliance" in stored.out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -83,8 +84,11 @@ async def test_beside_the_service_each_sandbox_is_listed_with_its_session(either
         assert 0 < used["age_seconds"] < 120
         assert (by_hand["session"], by_hand["repo"], by_hand["needed"]) == (None, None, False)
         text = (await sandbox(either, "list")).out
-        assert f"{either.repo.full_name}  session {session} turn 1  needed" in text
-        assert "made by hand  not needed" in text
+        assert text.split("\n")[0].split() == ["ID", "KIND", "STATE", "AGE", "REPOSITORY", "SESSION", "TURN", "NEED"]
+        assert re.search(rf"{either.repo.full_name} +{session} +1  needed\n", text)
+        assert re.search(r"made by hand +not needed\n", text)
+        idle = (await sandbox(either, "list", "--repo", "octo-org/other", "--json")).json
+        assert idle == [], "a filter applies to JSON too"
         status = (await sandbox(either, "status", f"{session}-1", "--json")).json
         assert status["metrics"]["memory_bytes"] > 1_000_000
         assert (status["sandbox_usd"] > 0) == ("FORGEHAND_SANDBOX" in either.environment)
@@ -109,7 +113,7 @@ async def test_a_kept_one_is_shown_as_that_with_all_turns_that_it_has_served(eit
         first = str(kept["id"])
         text = (await sandbox(either, "list")).out
         assert f"{at_rest}  " in text
-        assert f"session {kept['session']} turn 2  kept until 20" in text
+        assert re.search(rf"{kept['session']} +2  kept until 20", text)
         status = await sandbox(either, "status", first)
         assert "turn 2, which has ended\nkept until 20" in status.out
         both = [json.loads(line) for line in (await sandbox(either, "logs", first, "--json")).out.splitlines()]

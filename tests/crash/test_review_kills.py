@@ -16,6 +16,7 @@ from tests.slices import MATRIX_SECONDS
 from tests.world import World
 
 SHARE = 30
+SHARE_OF_TICK = 5
 
 
 def posted(world: World) -> Pull:
@@ -54,3 +55,36 @@ async def test_a_review_survives_a_kill_after_any_transaction(tmp_path: Path) ->
             pull = posted(world)
             async with points.killed(world, point, asks(world, pull), partial(world.outcome, on=pull)):
                 await shown(world, pull)
+
+
+async def dismissed(world: World, pull: Pull) -> None:
+    """All that a tick brings about, once."""
+    [review] = ours(world, pull)
+    zero = review.comments[0]
+    await world.github.changed(lambda: "**It is a bug**" in world.replies(pull)[0].body and zero.resolved_by, 60)
+    await world.github.idle()
+    said = [one for one in pull.reviews for one in one.comments if one.reply_to is zero]
+    assert len(said) == 1 and "says that this is no bug" in said[0].body
+    assert world.replies(pull)[0].body.count("**Not a bug**") == 1 and len(world.replies(pull)) == 1
+
+
+@pytest.mark.acceptance("F01")
+@pytest.mark.timeout(MATRIX_SECONDS)
+async def test_a_dismissal_survives_a_kill_after_any_transaction(tmp_path: Path) -> None:
+    async def reviewed(world: World) -> Pull:
+        pull = posted(world)
+        await points.in_peace(world, asks(world, pull), partial(shown, world, pull))
+        return pull
+
+    def ticks(world: World, pull: Pull) -> Callable[[], object]:
+        return lambda: world.github.tick(world.replies(pull)[0], "Not a bug", by="alice")
+
+    async with World.running(tmp_path / "golden") as world:
+        pull = await reviewed(world)
+        found = await points.in_peace(world, ticks(world, pull), partial(dismissed, world, pull))
+    assert found > 3
+    for point in points.chosen(found, SHARE_OF_TICK):
+        async with World.running(tmp_path / f"at-{point}") as world:
+            pull = await reviewed(world)
+            async with points.killed(world, point, ticks(world, pull), partial(dismissed, world, pull)):
+                await dismissed(world, pull)

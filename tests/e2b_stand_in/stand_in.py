@@ -94,6 +94,12 @@ class E2BStandIn:
         return list(self.registry.all.values())
 
     @property
+    def most_at_once(self) -> int:
+        """The most sandboxes that were there at one time."""
+        begun = [one.created_at for one in self.sandboxes]
+        return max(sum(one.created_at <= at < (one.ended_at or at + 1) for one in self.sandboxes) for at in begun)
+
+    @property
     def live(self) -> list[Sandbox]:
         return [each for each in self.sandboxes if each.state != "killed"]
 

@@ -81,7 +81,7 @@ async def test_the_sandbox_s_cost_stands_beside_the_model_s(cloud: tuple[World, 
     assert f" + ${usd:.4f} sandbox" in shown.out
     [row] = (await forgehand(world.environment, "sandbox", "cost", "--json")).json
     assert (row["session"], row["usd"], row["seconds"]) == (session, pytest.approx(usd), pytest.approx(counted))
-    assert f"{usd:.4f}  dollars" in (await forgehand(world.environment, "sandbox", "cost", "--by", "day")).out
+    assert f"{usd:.4f} dollars" in (await forgehand(world.environment, "sandbox", "cost", "--by", "day")).out
 
 
 async def test_a_kept_sandbox_is_counted_until_it_is_paused(

@@ -55,10 +55,11 @@ async def test_a_patch_applies_and_is_bounded(bench: Bench, base: str, box: Path
     (box / "b").write_bytes(b"\0\1\2")
     tree = await quarantine.admit(bench.snapshot(box, base), base=base)
     patch = await quarantine.patch(base, tree, 1 << 20)
-    git(bench.dev, "apply", "--index", stdin=patch)
+    git(bench.dev, "apply", "--index", stdin=patch.content)
     assert git(bench.dev, "write-tree") == tree
     cut = await quarantine.patch(base, tree, 200)
-    assert patch.startswith(cut) and cut.endswith(b"\n") and len(cut) <= 200
+    assert patch.content.startswith(cut.content) and cut.content.endswith(b"\n") and len(cut.content) <= 200
+    assert cut.cut and not patch.cut
 
 
 @pytest.mark.acceptance("E06")
@@ -87,7 +88,7 @@ async def test_many_links_are_read_by_one_command(
 async def test_a_turn_without_changes_lists_none(bench: Bench, base: str, box: Path, quarantine: Quarantine) -> None:
     tree = await quarantine.admit(bench.snapshot(box, base), base=base)
     assert await quarantine.changes(base, tree) == []
-    assert await quarantine.patch(base, tree, 100) == b""
+    assert (await quarantine.patch(base, tree, 100)).content == b""
 
 
 async def test_a_second_turn_builds_on_what_was_pushed(bench: Bench, base: str, box: Path) -> None:

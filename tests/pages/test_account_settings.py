@@ -46,7 +46,9 @@ async def test_an_owner_narrows_the_limits_and_the_trail_says_who_and_what(world
         before = (await olga.get(path)).text
         assert "Now <strong>$50.00</strong>, set by the operator" in before
         status, text = await sent(olga, path, "limits", day_budget="$20.50", sessions="2")
-        assert status == 200 and "Changed: a day (utc), sessions at once." in text
+        assert (
+            status == 200 and "Changed: dollars for all repositories in a day (UTC), threads that are worked on" in text
+        )
         assert "Now <strong>$20.50</strong>, set here by olga" in text
         assert "Now <strong>2</strong>, set here by olga" in text and "day_budget: not set → 20.5" in text
         status, text = await sent(olga, path, "limits", sessions="2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.repo_config import PATH as CONFIG
 from bot.simulation.anthropic import Say, Script
 from tests.world import MODEL_KEY, World
 from tests.world.visitor import visitor
@@ -105,3 +106,25 @@ async def test_why_nothing_came_of_a_comment_is_for_who_can_write(world: World) 
             assert "it takes write access" in page and "issue_comment" in page
         async with visitor(world, service.url, "rita") as rita:
             assert "it takes write access" not in (await rita.get("/deliveries")).text
+
+
+async def test_the_state_of_each_config_is_shown_as_it_was_last_read(world: World) -> None:
+    world.github.organization("octo-org", owners=["olga"])
+    world.model.default(Script([Say("Nothing to do.")]))
+    path = f"/installations/{world.installation.id}"
+    async with world.bot() as service, visitor(world, service.url, "olga") as olga:
+        assert "has not worked in any repository" in (await olga.get(path)).text
+        world.say("/claude look around")
+        assert await world.outcome() == "no_change"
+        assert "no config file" in (await olga.get(path)).text
+        world.github.commit(world.repo, "main", {CONFIG: "chekcs: [make]\n"})
+        world.say("/claude look again")
+        await world.outcome(2)
+        page = (await olga.get(path)).text
+        assert "config cannot be used" in page and "chekcs" in page
+        assert f'href="{world.github.url}/octo-org/shop"' in page
+        world.github.commit(world.repo, "main", {CONFIG: "budget: 3\n"})
+        world.say("/claude look once more")
+        await world.outcome(3)
+        page = (await olga.get(path)).text
+        assert "config is fine" in page and "chekcs" not in page

@@ -131,14 +131,17 @@ async def test_own_edits_are_in_the_ledger_where_somebody_asks_for_them(world: W
         await world.outcome()
 
         async def told() -> bool:
-            return replies.OWN_EDIT in (await alice.get("/deliveries?state=ignored")).text
+            return replies.OWN_EDIT in (await alice.get("/deliveries?noise=1")).text
 
         async with asyncio.timeout(30):
             while not await told():
                 await world.github.changed(lambda: True, 1)
         plain = (await alice.get("/deliveries")).text
         assert replies.OWN_EDIT not in plain and "session " in plain
-        assert replies.OWN_EDIT in (await alice.get("/deliveries?person=forgehand%5Bbot%5D")).text
+        assert plain.index("octo-org/shop#1</a>") < plain.index('<code class="soft">'), "the GUID comes last"
+        assert f'href="{world.github.url}/octo-org/shop/issues/1"' in plain
+        assert replies.OWN_EDIT not in (await alice.get("/deliveries?person=forgehand%5Bbot%5D")).text
+        assert replies.OWN_EDIT in (await alice.get("/deliveries?person=forgehand%5Bbot%5D&noise=1")).text
 
 
 @pytest.mark.slow

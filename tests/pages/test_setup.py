@@ -11,6 +11,7 @@ from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -21,6 +22,7 @@ from bot import registration, settings
 from bot import setup as setting_up
 from bot.cli import start
 from bot.errors import SettingsError
+from bot.settings import own_key
 from bot.simulation.anthropic import Say, Script
 from tests.webhooks.test_delivery_log import NOWHERE, read_once
 from tests.world import MODEL_KEY, World
@@ -129,7 +131,7 @@ async def test_the_first_start_shows_the_way_in_and_goes_on_as_the_service(world
                 assert (await one.send("/setup/finish")).status_code == 422, "there is no App yet"
                 right = {"app_id": str(world.app.id), "pem": world.app.private_key_pem}
                 assert (await one.send("/setup/existing", **right)).status_code == 200
-                assert (await one.send("/setup/finish")).status_code == 200
+                assert (await one.send("/setup/finish", anyway="yes")).status_code == 200
             assert b"reads GitHub's log every 5 s" in await process.stdout.readuntil(b"listens on")
             process.terminate()
             assert await process.wait() == 0
@@ -313,3 +315,78 @@ def test_half_a_key_is_no_key() -> None:
     ):
         with pytest.raises(SettingsError, match="not a private key"):
             registration.pem(text)
+
+
+async def test_setup_makes_its_own_key_and_ends_with_the_first_answer(world: World) -> None:
+    """Over SSH, without any setting but those of the world, to the answer of the first comment."""
+    ssh = {"SSH_CONNECTION": "203.0.113.7 51000 198.51.100.4 2222", "USER": "ops"}
+    env = without_app(world, FORGEHAND_POLL_SECONDS="0.2", **ssh)
+    env.pop("FORGEHAND_SECRET_KEY")
+    world.app.webhook_url = NOWHERE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bot", "setup", env=env, cwd=ROOT, stdout=PIPE, stderr=STDOUT
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(90):
+            shown = (await process.stdout.readuntil(b"with the token: ") + await process.stdout.readline()).decode()
+            url, token = re.search(r"(http://\S+)/setup\s+with the token: (\S+)", shown).groups()  # type: ignore[union-attr]
+            key = world.root / "data" / "secret.key"
+            assert str(key) in shown and key.stat().st_mode & 0o777 == 0o600
+            port = urlsplit(url).port
+            line = await process.stdout.readuntil(b"@198.51.100.4")
+            assert f"ssh -N -p 2222 -L {port}:127.0.0.1:{port} ops@198.51.100.4".encode() in line
+            async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+                one = Visitor(setting_up.SetUp(url, token, asyncio.Event()), client)
+                await one.enter()
+                right = {"app_id": str(world.app.id), "pem": world.app.private_key_pem}
+                assert (await one.send("/setup/existing", **right)).status_code == 200
+                done = await one.send("/setup/finish", anyway="yes")
+                assert done.status_code == 200 and "/claude help" in done.text
+            await process.stdout.readuntil(b"Ctrl-C skips this")
+            await read_once(world)
+            world.say("/claude help", by="alice")
+            assert b"alice at " in await process.stdout.readuntil(b"Everything works.")
+            assert b"Start Forgehand with: forgehand serve" in await process.stdout.read()
+            assert await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    ran = await forgehand({name: value for name, value in env.items() if name not in ssh}, "keys", "list", "--json")
+    assert ran.code == 0, "every command finds the key again by itself"
+
+
+async def test_no_key_is_made_where_something_is_encrypted_already(world: World) -> None:
+    async with visitor(without_app(world)) as one:
+        await one.enter()
+        await one.send("/setup/key", api_key=MODEL_KEY)
+    lost = {name: value for name, value in without_app(world).items() if name != "FORGEHAND_SECRET_KEY"}
+    with pytest.raises(SettingsError, match="set the key that it had"):
+        async with setting_up.serving(lost):
+            pass
+    assert not (world.root / "data" / "secret.key").exists()
+
+
+def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    file = own_key.make(tmp_path)
+    assert len(settings.read_secret_keys({"FORGEHAND_DATA_DIR": str(tmp_path)})) == 1
+    with pytest.raises(FileExistsError):
+        own_key.make(tmp_path)
+    file.chmod(0o640)
+    with pytest.raises(SettingsError, match="chmod 600"):
+        settings.read_secret_keys({"FORGEHAND_DATA_DIR": str(tmp_path)})
+
+
+async def test_it_is_not_finished_while_a_check_is_bad_unless_somebody_says_so(world: World) -> None:
+    world.github.uninstall(world.installation)
+    async with visitor(without_app(world, FORGEHAND_POLL_SECONDS="1")) as one:
+        await one.enter()
+        right = {"app_id": str(world.app.id), "pem": world.app.private_key_pem}
+        page = (await one.send("/setup/existing", **right)).text
+        assert "read the code, push the one branch" in page, "each permission with its reason"
+        refused = await one.send("/setup/finish")
+        assert refused.status_code == 422 and "Some checks are bad" in refused.text
+        assert not one.setup.finished.is_set()
+        assert (await one.send("/setup/finish", anyway="yes")).status_code == 200
+        assert one.setup.finished.is_set()

@@ -30,6 +30,7 @@ async def test_pulls_a_held_commit_is_shown_and_goes_as_it_is_after_a_yes(world:
         name = await held(world)
         live = world.replies()[0].body
         assert "+on: push" in live and f"/claude approve {name}" in live, live
+        assert "```diff\n" in live and "(Shortened" not in live
         assert world.repo.branches().keys() == {"main"}
         requests = len(world.model.requests)
     async with world.bot():  # the yes is bound to what is stored, not to a process
@@ -57,10 +58,25 @@ async def test_pulls_what_was_verified_of_a_held_commit_is_told_when_it_goes(wor
         assert "✓ `test -e other.txt`" in body and "Not verified" not in body
 
 
+async def test_pulls_a_long_workflow_is_said_to_be_shown_in_part(world: World) -> None:
+    permit(world)
+    lines = f"mkdir -p .github/workflows && seq -f '# line %g' 2000 > {WORKFLOW}"
+    world.model.default(does(lines, "Add a workflow"))
+    async with world.bot():
+        world.say("/claude add a workflow")
+        assert await world.outcome() == "refused"
+    assert "+# line 9" in world.replies()[0].body and "(Shortened: look at the rest" in world.replies()[0].body
+
+
 @pytest.mark.acceptance("E05")
 async def test_pulls_without_the_permission_the_remedy_is_told_and_a_later_yes_pushes_the_same(world: World) -> None:
     async with world.bot():
-        await held(world)
+        name = await held(world)
+        offered = world.replies()[0].body
+        assert "Workflows: Read and write" in offered and "GitHub would refuse this push today" in offered
+        assert "Push exactly" not in offered and f"`/claude approve {name}`" in offered, (
+            "nothing that must fail to tick"
+        )
         world.say("/claude approve")
         assert await world.outcome(2) == "refused"
         told = world.replies()[-1].body

@@ -7,6 +7,7 @@ import pytest
 from bot.simulation.github.gitstore import refs
 from tests.world import World
 from tests.world.pulls import does
+from tests.world.visitor import visitor
 
 SIGNATURES = ("- Commits must have verified signatures.", "  Found 1 violation:")
 
@@ -62,6 +63,14 @@ async def test_pulls_what_push_protection_finds_stays_on_the_host_and_is_not_sho
     [kept] = (world.root / "data" / "kept").iterdir()
     assert f"forgehand sessions pull {kept.name[:8]}" in live and f"git fetch {kept.name}" in live
     assert "Ask the person who runs it to send you that file" in live
+    async with world.bot() as service, visitor(world, service.url, "alice") as alice:
+        session = f"/sessions/{kept.name[:8]}"
+        for path in ("changes", "changes?turn=all", "patch/1", "bundle/1"):
+            answer = await alice.get(f"{session}/{path}")
+            assert secret not in answer.text and answer.status_code == (200 if "changes" in path else 403), path
+        assert "GitHub found a secret" in (await alice.get(f"{session}/changes")).text
+        shared = await alice.send(f"{session}/share", days="7", confirmed="yes")
+        assert shared.status_code == 422 and "cannot be shared" in shared.text
 
 
 @pytest.mark.acceptance("E03")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import shutil
 import sys
 import tempfile
 import time
@@ -19,9 +20,15 @@ from tests.world.replicas import ReplicaSet
 
 
 async def run(kills: int, seed: int) -> Tally:
-    with tempfile.TemporaryDirectory() as folder, PostgresServer.started() as postgres:
-        async with World.running(Path(folder), **SETTINGS) as world, ReplicaSet.running(world, postgres) as found:
-            return await killed(found, kills, seed)
+    """Keep the folder with the replicas' logs, unless all is well."""
+    folder = Path(tempfile.mkdtemp(prefix="kills-"))
+    print(f"seed {seed}, logs in {folder}", file=sys.stderr)
+    with PostgresServer.started() as postgres:
+        async with World.running(folder, **SETTINGS) as world, ReplicaSet.running(world, postgres) as found:
+            tally = await killed(found, kills, seed)
+    if tally.holds:
+        shutil.rmtree(folder)
+    return tally
 
 
 def main() -> int:
@@ -30,7 +37,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    print(f"seed {given.seed}", file=sys.stderr)
     began = time.monotonic()
     tally = asyncio.run(run(given.kills, given.seed))
     figures = asdict(tally) | {"seconds": round(time.monotonic() - began, 1), "holds": tally.holds}

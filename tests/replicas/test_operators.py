@@ -61,8 +61,10 @@ async def test_each_way_to_look_says_which_replica_runs_the_turn(two: ReplicaSet
     assert [row["leads"] for row in rows] == [one is leader for one in two.all]
     assert [row["turns"] for row in rows] == [int(one is runner) for one in two.all]
     assert all(row["host"] == host and row["beat_seconds_ago"] < 10 for row in rows)
-    lines = (await forgehand(runner.environment, "replicas")).out.splitlines()
-    assert [("leads" in line, "1 turn " in line) for line in lines] == [
+    header, *lines = (await forgehand(runner.environment, "replicas")).out.splitlines()
+    assert header.split() == ["ID", "HOST", "VERSION", "SINCE", "TURNS", "LAST", "BEAT", "ROLE"]
+    turns_end = header.index("TURNS") + len("TURNS")
+    assert [(line.endswith("leads"), line[:turns_end].endswith(" 1")) for line in lines] == [
         (one is leader, one is runner) for one in two.all
     ]
     [running] = [row["id"] for row in rows if row["turns"]]

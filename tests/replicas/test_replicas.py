@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bot.service import GIVEN_UP
+from bot.sessions.setbacks import MOST_RESUMPTIONS
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from tests.replicas import kills
 from tests.world import World
@@ -22,6 +23,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.timeout(240)]
 AWAY_SECONDS = PATIENCE_SECONDS + 4.0
 STOP_SECONDS = 2.0
 ENDS_SECONDS = 18.0
+TAKEOVER_SECONDS = 35.0
 QUIET_SECONDS = 4.0
 WRITE = Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add a line"})
 WAITING = Script([WRITE, Wait("on"), Say("Added a line.")])
@@ -52,6 +54,21 @@ async def test_a_turn_runs_on_any_of_them_and_its_comment_is_written_once(three:
     assert len(world.pulls()) == 1
 
 
+async def test_they_share_the_turns(three: ReplicaSet) -> None:
+    world = three.world
+    world.model.default(WAITING)
+    issues = [world.github.open_issue(world.repo, title=f"More {n}", body="Add lines.", by="alice") for n in range(3)]
+    for issue in issues:
+        world.say("/claude add a line", on=issue)
+    running = "SELECT DISTINCT replica FROM turns WHERE replica IS NOT NULL"
+    async with asyncio.timeout(60):
+        while len(await three.store.many("SELECT 1 FROM turns WHERE replica IS NOT NULL")) < len(issues):
+            await asyncio.sleep(0.05)
+    assert len(await three.store.many(running)) > 1
+    world.model.release("on")
+    assert [await world.outcome(on=issue) for issue in issues] == ["pull_request"] * 3
+
+
 async def test_the_turns_of_a_killed_one_are_taken_over(three: ReplicaSet) -> None:
     world = await at_work(three)
     runner = await three.runner()
@@ -67,6 +84,26 @@ async def test_the_turns_of_a_killed_one_are_taken_over(three: ReplicaSet) -> No
     assert len(world.replies()) == 1
 
 
+@pytest.mark.slow
+async def test_the_longest_takeover_at_the_default_patience(world: World, postgres: PostgresServer) -> None:
+    """The leader dies with the one that runs the turn: first another one has to lead."""
+    async with ReplicaSet.running(world, postgres, FORGEHAND_REPLICA_SECONDS="") as three:
+        await at_work(three)
+        dead = {await three.runner(), await three.leader()}
+        for one in dead:
+            one.send(signal.SIGKILL)
+        began = time.monotonic()
+        for one in dead:
+            await one.ended()
+        assert await three.runner() not in dead
+        took = time.monotonic() - began
+        world.model.release("on")
+        assert await world.outcome() == "pull_request", world.replies()[0].body
+        assert len(world.pulls()) == len(world.replies()) == 1
+    print(f"taken over after {took:.1f} s")
+    assert took <= TAKEOVER_SECONDS
+
+
 async def test_a_stopped_one_hands_over_at_once(three: ReplicaSet) -> None:
     world = await at_work(three)
     runner, leader = await three.runner(), await three.leader()
@@ -79,6 +116,23 @@ async def test_a_stopped_one_hands_over_at_once(three: ReplicaSet) -> None:
     world.model.release("on")
     assert await world.outcome() == "pull_request", world.replies()[0].body
     assert len(world.pulls()) == 1
+
+
+async def test_a_turn_outlives_more_replicas_than_it_may_lose_agents(three: ReplicaSet) -> None:
+    """As in an upgrade, which ends them one after the other."""
+    world = await at_work(three)
+    working = "SELECT 1 FROM turns WHERE step = 'work' AND resumptions = :n"
+    for n in range(1, MOST_RESUMPTIONS + 2):
+        runner = await three.runner()
+        assert await runner.end(signal.SIGTERM) == 0
+        assert await three.runner() is not runner
+        await runner.start()
+        async with asyncio.timeout(60):
+            while not await three.store.many(working, n=n):
+                await asyncio.sleep(0.05)
+    world.model.release("on")
+    assert await world.outcome() == "pull_request", world.replies()[0].body
+    assert len(world.pulls()) == len(world.replies()) == 1
 
 
 async def test_a_frozen_one_ends_itself_and_does_nothing_twice(three: ReplicaSet) -> None:

@@ -247,6 +247,9 @@ async def test_without_any_key_for_the_model_it_does_not_start_and_a_stored_one_
     with pytest.raises(SettingsError, match="forgehand keys set ANTHROPIC_API_KEY"):
         async with world.bot():
             pass
+    untried = await forgehand(world.environment, "keys", "set", API_KEY, stdin=DEAD_KEY)
+    assert untried.code == 1 and "does not work" in untried.err and "Nothing was stored" in untried.err
+    assert (await forgehand(world.environment, "keys", "list", "--json")).json == []
     stored = await forgehand(world.environment, "keys", "set", API_KEY, stdin=MODEL_KEY + "\n")
     assert stored.code == 0, stored.text
     world.model.default(Script([Say("Nothing to do.")]))
@@ -264,7 +267,7 @@ async def test_a_revoked_key_is_replaced_and_the_ring_rotated_while_the_service_
     world: World, capfd: pytest.CaptureFixture[str]
 ) -> None:
     world.environment["ANTHROPIC_API_KEY"] = ""
-    await forgehand(world.environment, "keys", "set", API_KEY, stdin=DEAD_KEY)
+    await forgehand(world.environment, "keys", "set", API_KEY, "--no-check", stdin=DEAD_KEY)
     world.model.default(Script([Say("Done.")]))
     async with world.bot():
         world.say("/claude fix this")
@@ -274,7 +277,7 @@ async def test_a_revoked_key_is_replaced_and_the_ring_rotated_while_the_service_
         assert len(refused) == 1, "no retry storm"
         tried = await forgehand(world.environment, "keys", "test")
         assert tried.code == 1 and "not accepted" in tried.err and "keys set ANTHROPIC_API_KEY" in tried.err
-        assert (await forgehand(world.environment, "keys", "set", API_KEY, stdin=MODEL_KEY)).code == 0
+        assert (await forgehand(world.environment, "keys", "set", API_KEY, "--no-check", stdin=MODEL_KEY)).code == 0
         world.say("/claude go on")
         assert await world.outcome(2) == "no_change"
         early = await forgehand({**world.environment, "FORGEHAND_SECRET_KEY": f"{NEW_KEY},{SECRET_KEY}"}, *ROTATE)
@@ -315,7 +318,7 @@ async def test_an_installation_that_is_gone_takes_its_keys_with_it(world: World)
         await world.outcome()
         account = world.repo.owner.login
         stored = await forgehand(
-            world.environment, "keys", "set", API_KEY, "--installation", account, stdin="key-of-their-own"
+            world.environment, "keys", "set", API_KEY, "--no-check", "--installation", account, stdin="key-of-their-own"
         )
         tried = await forgehand(world.environment, "keys", "test", "--installation", account)
         assert f"`forgehand keys set {API_KEY} --installation {world.installation.id}`" in tried.err, tried.err
@@ -328,7 +331,9 @@ async def test_an_installation_that_is_gone_takes_its_keys_with_it(world: World)
         async with asyncio.timeout(20):
             while await asyncio.to_thread(_of_installations, path):
                 pass
-        late = await forgehand(world.environment, "keys", "set", API_KEY, "--installation", account, stdin="x-y-z-w")
+        late = await forgehand(
+            world.environment, "keys", "set", API_KEY, "--no-check", "--installation", account, stdin="x-y-z-w"
+        )
         assert late.code == 1 and "There is no installation" in late.err
 
 
@@ -342,7 +347,7 @@ def _of_installations(path: Path) -> list[accounts.Sealed]:
 async def test_a_list_shows_no_value_and_a_removed_key_is_gone(tmp_path: Path) -> None:
     environment = _environment(tmp_path)
     assert (await forgehand(environment, "keys", "list")).out == "No keys are stored.\n"
-    await forgehand(environment, "keys", "set", API_KEY, stdin=MODEL_KEY)
+    await forgehand(environment, "keys", "set", API_KEY, "--no-check", stdin=MODEL_KEY)
     [row] = (await forgehand(environment, "keys", "list", "--json")).json
     assert row["fingerprint"] == vaults.fingerprint(Secret(MODEL_KEY))
     assert row["for"] == "everybody" and row["age_days"] < 1
@@ -356,18 +361,18 @@ async def test_a_list_shows_no_value_and_a_removed_key_is_gone(tmp_path: Path) -
 
 async def test_when_the_key_is_lost_everything_can_be_forgotten_and_begun_anew(tmp_path: Path) -> None:
     environment = _environment(tmp_path)
-    await forgehand(environment, "keys", "set", API_KEY, stdin=MODEL_KEY)
+    await forgehand(environment, "keys", "set", API_KEY, "--no-check", stdin=MODEL_KEY)
     lost = {**environment, "FORGEHAND_SECRET_KEY": NEW_KEY}
-    assert (await forgehand(lost, "keys", "set", API_KEY, stdin=MODEL_KEY)).code == 1
+    assert (await forgehand(lost, "keys", "set", API_KEY, "--no-check", stdin=MODEL_KEY)).code == 1
     assert (await forgehand(lost, "keys", "remove", "--all")).code == 0
-    assert (await forgehand(lost, "keys", "set", API_KEY, stdin=MODEL_KEY)).code == 0
+    assert (await forgehand(lost, "keys", "set", API_KEY, "--no-check", stdin=MODEL_KEY)).code == 0
 
 
 async def test_a_key_is_tried_at_the_provider_and_what_is_wrong_is_said_in_words(world: World) -> None:
     environment = {**_environment(world.root), "ANTHROPIC_BASE_URL": world.model.url}
     nothing = await forgehand(environment, "keys", "test")
     assert nothing.code == 1 and "no credential for the model" in nothing.err
-    await forgehand(environment, "keys", "set", API_KEY, stdin=MODEL_KEY)
+    await forgehand(environment, "keys", "set", API_KEY, "--no-check", stdin=MODEL_KEY)
     works = await forgehand(environment, "keys", "test")
     assert works.code == 0 and "ANTHROPIC_API_KEY from the vault works" in works.out, works.text
     assert [request.path for request in world.model.requests] == ["/v1/messages/count_tokens"]

@@ -9,11 +9,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from bot import commands
+from bot import commands, survey
 from bot.agent import diffs, findings, material
 from bot.errors import BadRepoConfig, CommandError
 from bot.live import questions
-from bot.outbound import neutralise
+from bot.outbound import neutralise, patches
 from bot.outbound import prose as truncate
 from bot.outbound.redact import Redactor
 from bot.proposal import descriptions, titles
@@ -24,7 +24,7 @@ from bot.text.markup import shown
 from bot.text.visible import as_written, visible
 from bot.web.gateway import model_request
 from bot.web.gateway.clients import GatewayRefusal
-from bot.web.pages import conversation, wording
+from bot.web.pages import conversation, hunks, wording
 from bot.web.pages.prose import prose, rendered
 from sandbox.agents import base as agent_text
 from sandbox.agents.claude import ClaudeDecoder
@@ -94,7 +94,19 @@ def _review(text: str) -> object:
     return findings.read({"summary": text, "verdict": text, "comments": [finding]})
 
 
+def _surveyed(name: str, before: str = "") -> Reader:
+    return lambda text: survey.candidates([name], {name: before + text})
+
+
 READERS: Mapping[str, Reader] = {
+    "survey of a workflow": _surveyed(".github/workflows/ci.yml", "jobs: {a: {steps: [{run: '"),
+    "survey of a workflow, as it is": _surveyed(".github/workflows/ci.yml"),
+    "survey of a Makefile": _surveyed("Makefile", "test:\n"),
+    "survey of a README": _surveyed("README.md", "```\n"),
+    "survey of pyproject": _surveyed("pyproject.toml"),
+    "survey of tox": _surveyed("tox.ini", "[testenv]\ncommands ="),
+    "survey of nox": _surveyed("noxfile.py", "session.run("),
+    "survey of package.json": _surveyed("package.json", '{"scripts": {"test": "'),
     "command parser": lambda text: _parsed(f"/claude {text}"),
     "command parser, command below": lambda text: _parsed(f"{text}\n/claude fix it"),
     "command misaddressed": lambda text: commands.misaddressed(text, app_slug="forge"),
@@ -124,6 +136,8 @@ READERS: Mapping[str, Reader] = {
         f"# Issue\nFixes #{text}!", OURS
     ),
     "diff": diffs.parse,
+    "diff, redacted": lambda text: patches.redacted(REDACTOR, SHOWN + text),
+    "diff, for the page": lambda text: hunks.shown(SHOWN + text, []),
     "diff, behind a header": lambda text: diffs.parse(SHOWN + text),
     "suggestions": lambda text: diffs.suggestions_for(
         SHOWN + text, {one.path or "": one for one in diffs.parse(SHOWN)}

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 
-from bot import repo_config
-from bot.handlers.commands.init import BRANCH, STARTER
 from bot.models import InstallationId
 from bot.simulation.anthropic import Say, Script
-from bot.simulation.github import Fault
-from bot.simulation.github.threads import Issue
 from bot.store import audit, repos, sessions
 from bot.store.base import Store
 from bot.store.repos import InstallationState
@@ -20,7 +13,6 @@ from bot.store.rows import many
 from tests.unit.parsed import parse
 from tests.webhooks.test_delivery_log import until
 from tests.world import World, work_under_way
-from tests.world.plain_http import plain_client
 from tests.world.work_under_way import WRITE
 
 
@@ -126,70 +118,6 @@ async def test_uninstalled_ends_what_runs_and_keeps_its_work_here(world: World) 
         await until(saved, 30)
     [bundle] = kept.iterdir()
     assert bundle.read_bytes().startswith(b"# v2 git bundle")
-
-
-@pytest.fixture
-def bare(world: World) -> Issue:
-    """An issue of a repository that has no config."""
-    world.repo = world.github.create_repo("octo-org/bare", files={"README.md": "Bare.\n"}, private=True)
-    world.repo.grant("alice", "write")
-    world.github.add_repos(world.installation, world.repo)
-    world.issue = world.github.open_issue(world.repo, title="Set it up", body="", by="alice")
-    return world.issue
-
-
-async def test_init_proposes_a_starter_once_and_only_when_asked(world: World, bare: Issue) -> None:
-    async with world.bot():
-        world.say("/claude init")
-        await world.github.changed(lambda: len(world.replies()) == 1, 20)
-        world.say("/claude init")
-        await world.github.changed(lambda: len(world.replies()) == 2, 20)
-        [pull] = world.pulls()
-        assert all(f"#{pull.number}" in one.body for one in world.replies())
-        assert world.repo.file(BRANCH, repo_config.PATH) == STARTER.read_bytes()
-        assert world.repo.diff("main", BRANCH).count("diff --git") == 1
-        world.github.merge(pull, by="alice")
-        world.say("/claude init")
-        await world.github.changed(lambda: len(world.replies()) == 3, 20)
-    assert "already" in world.replies()[2].body and len(world.pulls()) == 1
-
-
-async def test_init_names_the_schema_that_the_service_has_for_editors(world: World, bare: Issue) -> None:
-    place = "https://forgehand.example.org"
-    async with world.bot(FORGEHAND_PUBLIC_URL=place) as service, plain_client() as editor:
-        answer = await editor.get(f"{service.url}/forgehand.schema.json")
-        world.say("/claude init")
-        await world.github.changed(lambda: len(world.replies()) == 1, 20)
-    assert answer.json() == repo_config.schema() and answer.headers["Access-Control-Allow-Origin"] == "*"
-    first, _, rest = (world.repo.file(BRANCH, repo_config.PATH) or b"").partition(b"\n")
-    assert first.decode() == f"# yaml-language-server: $schema={place}/forgehand.schema.json"
-    assert rest == STARTER.read_bytes()
-
-
-async def test_init_leaves_a_branch_of_others_alone(world: World, bare: Issue) -> None:
-    world.github.commit(world.repo, BRANCH, {"other.txt": "theirs"})
-    before = world.repo.branch_sha(BRANCH)
-    async with world.bot():
-        world.say("/claude init")
-        await world.github.changed(lambda: len(world.replies()) == 1, 20)
-    assert "already exists with something else" in world.replies()[0].body
-    assert world.repo.branch_sha(BRANCH) == before and not world.pulls()
-
-
-async def test_init_survives_a_lost_answer(world: World, bare: Issue) -> None:
-    lost = world.github.faults.add(Fault("POST *git-receive-pack", "lose", times=2))
-    async with world.bot():
-        world.say("/claude init")
-        await world.github.changed(lambda: len(world.replies()) == 1, 20)
-    assert lost.hits and len(world.pulls()) == 1
-
-
-def test_the_starter_changes_nothing_and_all_it_shows_is_valid() -> None:
-    text = Path(STARTER).read_text(encoding="utf-8")
-    assert repo_config.parse(text) == repo_config.RepoConfig()
-    shown = re.sub(r"^# (?=[a-z_]+: )", "", text, flags=re.MULTILINE)
-    assert shown != text
-    assert repo_config.parse(shown).budget == 5
 
 
 @pytest.mark.parametrize("words", ["/claude init the database", "/claude initialise"])

@@ -72,7 +72,7 @@ async def test_paused_nothing_new_begins_and_all_see_it_until_it_is_resumed(worl
 
 async def test_the_operator_reads_who_did_what_and_is_reminded_of_a_pause(world: World) -> None:
     async with served(world):
-        for words, stdin in ((["keys", "set", "ANTHROPIC_API_KEY"], "canary-of-a-key"), (["pause"], "")):
+        for words, stdin in ((["keys", "set", "ANTHROPIC_API_KEY", "--no-check"], "canary-of-a-key"), (["pause"], "")):
             assert (await forgehand(world.environment, *words, stdin=stdin)).code == 0
         well = await checkup.examine_folder(world.root / "data", world.database)
         assert (await forgehand(world.environment, "resume")).code == 0
@@ -84,7 +84,8 @@ async def test_the_operator_reads_who_did_what_and_is_reminded_of_a_pause(world:
     acts = [(one["actor"], one["action"], one["subject"]) for one in told if one["actor"] == "operator"]
     assert [one[1] for one in acts] == ["key forgotten", "resume", "pause", "key stored"], "newest first"
     assert acts[0] == ("operator", "key forgotten", "ANTHROPIC_API_KEY")
-    assert len(lines) == 3 and "operator  key forgotten: ANTHROPIC_API_KEY" in lines[0]
+    assert lines[0].split() == ["WHEN", "WHO", "WHAT"]
+    assert len(lines) == 4 and "operator  key forgotten: ANTHROPIC_API_KEY" in lines[1]
     assert "canary" not in str(told)
 
 

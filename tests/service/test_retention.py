@@ -75,6 +75,7 @@ async def test_nothing_of_a_removed_repository_stays_but_the_work_that_its_remov
         assert await world.outcome() == "refused", "its work is kept here"
         [old] = (data / "kept").iterdir()
         assert set(await tables_with(world, CANARY)) >= {"events", "turns"} and list((data / "transcripts").iterdir())
+        assert list((data / "changes").iterdir())
         world.model.default(Script([WRITE, Wait("never"), Say("unreachable")]))
         world.say(f"/claude fix {CANARY}", on=other)
         await world.model.reached("never", timeout=60)
@@ -88,7 +89,7 @@ async def test_nothing_of_a_removed_repository_stays_but_the_work_that_its_remov
         await is_told(world, FORGOTTEN)
     [left] = (data / "kept").iterdir()
     assert left != old
-    for folder in ("transcripts", "turns", "repositories"):
+    for folder in ("transcripts", "changes", "turns", "repositories"):
         held = [path for path in (data / folder).rglob("*") if path.is_file()]
         assert not held, folder
     assert await tables_with(world, CANARY) == []

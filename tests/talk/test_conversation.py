@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from bot.simulation.anthropic import Say, Script
+from bot.store.base import Store
+from bot.store.files import KeptFiles
 from tests.environments.test_kept import Life
 from tests.faults.test_faults import remove_environments
 from tests.world import World
@@ -66,13 +68,24 @@ NO_MESSAGES = b'{"type":"summary","summary":"x","leafUuid":"y"}\n'
 """Well-formed, and nothing that the agent's program could go on from."""
 
 
+async def spoil(world: World, how: str) -> None:
+    """Change the transcripts wherever they are kept."""
+    data, store = world.root / "data", await Store.open(world.database)
+    async with KeptFiles.opened(store, data, None) as files:
+        for name in await files.names("transcripts/"):
+            if how == "gone":
+                await files.forget(name)
+            else:
+                (data / name).write_bytes(NO_MESSAGES if how == "refused" else b"\0\0not a transcript")
+                await files.save(name)
+    await store.close()
+
+
 @pytest.mark.parametrize("how", ["gone", "spoilt", "refused"])
 async def test_what_cannot_be_resumed_goes_on_with_a_summary_and_says_so(world: World, how: str) -> None:
     async with world.bot():
         await talk(world, 1)
-        for transcript in (world.root / "data" / "transcripts").iterdir():
-            spoilt = NO_MESSAGES if how == "refused" else b"\0\0not a transcript"
-            transcript.unlink() if how == "gone" else transcript.write_bytes(spoilt)
+        await spoil(world, how)
         await talk(world, 2)
         assert "plum-1" in last(world), "from the summary"
         await talk(world, 3)

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from bot.sessions.money.budget import Prices, canonical, full_name
 from bot.simulation.anthropic import Call, Say, Script, SimulatedAnthropic, Wait
 from sandbox.agents.base import AgentRun
 from sandbox.agents.claude import Claude
@@ -30,11 +31,14 @@ from sandbox.agents.events import (
 from sandbox.execution import ExecutionEnvironment, RunState
 from sandbox.plain import PlainProvider, PlainSettings
 from sandbox.primitives import EnvironmentSpec
+from tests import slices
 
 SDK = find_spec("claude_agent_sdk")
 BINARY = Path(SDK.origin or "").parent / "_bundled" / "claude" if SDK else Path("absent")
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="the Claude Code binary is not installed")
 TOKEN = "fht_turn-token"
+FEW_MODELS = ("opus", "sonnet", "haiku", "haiku[1m]", "claude-opus-4-5")
+"""FORGEHAND_TESTS=all tries every name that has a price."""
 
 
 class StraightToTheModel(Claude):
@@ -257,3 +261,11 @@ async def test_what_no_turn_needs_is_not_sent_with_each_request(cli: Cli) -> Non
     assert not names & {"Workflow", "Skill", "ReportFindings", "ListAgents", "SendMessage", "ScheduleWakeup"}
     assert not any(word in str(asked.body) for word in ("deep-research", "code-review", "plugin-authoring"))
     assert len(json.dumps(asked.body)) < 26_000
+
+
+@pytest.mark.parametrize("name", FEW_MODELS if not slices.EVERY else Prices().names)
+async def test_each_model_is_asked_for_by_its_own_name(cli: Cli, name: str) -> None:
+    """A name that the program takes for another model would be refused by the gateway, turn after turn."""
+    cli.model.default(Script([Say("Done.")]))
+    await cli.events(replace(cli.run("Hello"), model=full_name(name)))
+    assert {canonical(one.body["model"]) for one in cli.model.requests} == {canonical(name)}

@@ -17,6 +17,8 @@ from bot.settings import Address, Secret
 from tests.world.postgres import PostgresServer
 from tests.world.wire_cutter import WireCutter
 
+LOOK_STATEMENTS = 6
+
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> Address:
@@ -218,6 +220,50 @@ async def test_a_late_begin_of_a_turn_that_another_has_by_now_does_nothing(postg
         await asyncio.wait({running})
         assert turns.began == [one.workflow_id]
         await late.drain()
+
+
+async def test_a_turn_of_which_we_hear_nothing_is_found(where: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durable, "BUSY_SECONDS", 0.0)
+    turns, one = Recorder(), key("aaaaaaaa")
+    engine = DurableEngine(where, turns.advance, on_queued=lambda: None)
+    await engine.start()
+    await engine.submit(one, "1#1")
+    await turns.until(lambda: turns.began)
+    await engine.drain()
+
+
+async def test_no_more_turns_than_there_is_room_for_are_taken(where: Address) -> None:
+    turns, keys = Recorder(), [key(letter * 8) for letter in "abcd"]
+    engine = DurableEngine(where, turns.advance, room=2)
+    await engine.start()
+    for n, one in enumerate(keys):
+        await engine.submit(one, f"1#{n}")
+    await turns.until(lambda: len(turns.began) == 2)
+    for _ in range(3):
+        assert await engine._look() == durable.QUEUE_SECONDS
+        assert len(turns.began) == 2
+    for one in keys:
+        turns.gate(one).set()
+    await turns.until(lambda: len(turns.ended) == 4)
+    await engine.drain()
+
+
+@pytest.mark.postgres
+async def test_an_idle_engine_leaves_the_database_alone(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(durable, "BUSY_SECONDS", 0.0)
+    async with WireCutter.running(postgres.port) as wire:
+        where = Secret(postgres.fresh().reveal().replace(str(postgres.port), str(wire.port)))
+        engine = DurableEngine(where, Recorder().advance)
+        await engine.start()
+        async with asyncio.timeout(40):
+            while True:  # until the start has said its last
+                before = wire.statements
+                await asyncio.sleep(2 * durable.QUIET_SECONDS)
+                if 0 < wire.statements - before <= 3 * LOOK_STATEMENTS:
+                    break
+        await engine.drain()
 
 
 async def test_a_lost_engine_file_loses_no_turn(where: Address) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.agent import diffs, findings
-from bot.agent.findings import ReviewFinding, ReviewVerdict
-from bot.models import RepoId, SessionId
-from bot.sessions.reviews import earlier
-from bot.store.posts import StoredFinding
+from bot.agent.findings import ReviewFinding, ReviewVerdict, Severity
+from bot.repo_config.values import ForPaths
+from bot.sessions.reviews.sameness import Fingerprint
 from bot.words import on_reviews
 
 GOOD: dict[str, Any] = {"path": "a.py", "line": 3, "severity": "major", "confidence": 0.8, "body": "Wrong."}
@@ -80,7 +78,7 @@ def test_a_comment_that_cannot_be_understood_costs_none_of_the_others() -> None:
     review = findings.read({"verdict": "APPROVED", "summary": " ok ", "comments": [*bad, "x", GOOD, GOOD]})
     assert review is not None
     assert (review.verdict, review.summary, review.left_out) == (ReviewVerdict.APPROVE, "ok", 6)
-    assert review.comments == (ReviewFinding("a.py", 3, "Wrong.", None, "major", 0.8),)
+    assert review.comments == (ReviewFinding("a.py", 3, "Wrong.", None, Severity.MAJOR, 0.8),)
     assert findings.load(findings.dump(review)) == review
 
 
@@ -126,6 +124,64 @@ def test_the_words_of_a_finding_in_another_file_are_not_read() -> None:
         def lower(self) -> str:
             raise AssertionError("read")
 
-    known = StoredFinding("f", SessionId("s"), 1, 1, RepoId(1), 2, "a.py", 3, Unread("Wrong."), "", 1, None)
-    assert not earlier._is_same(known, ReviewFinding("b.py", 3, Unread("Wrong.")), "")
-    assert earlier._is_same(replace(known, body="wrong"), ReviewFinding("a.py", 3, "Wrong."), "")
+    known = Fingerprint("a.py", "", Unread("Wrong."))
+    assert not Fingerprint("b.py", "", Unread("Wrong.")).is_same(known)
+    assert Fingerprint("a.py", "", "Wrong.").is_same(Fingerprint("a.py", "", "wrong"))
+
+
+@pytest.mark.parametrize(
+    ("said", "severity"),
+    [
+        ("Critical", "critical"),
+        ("🔴 CRITICAL!", "critical"),
+        ("blocker", "critical"),
+        ("P1", "major"),
+        ("high severity", "major"),
+        ("medium", "minor"),
+        ("nitpick", "nit"),
+        ("gruesome", "minor"),
+        ("", "minor"),
+        (None, "minor"),
+        (7, "minor"),
+        ("critical" * 5_000, "minor"),
+    ],
+)
+def test_any_word_for_a_severity_is_one_of_four(said: object, severity: str) -> None:
+    review = findings.read({"summary": "x", "comments": [{**GOOD, "severity": said}]})
+    assert review is not None and review.comments[0].severity == severity
+
+
+def test_the_worst_findings_come_first_and_are_counted() -> None:
+    said = [{**GOOD, "line": n, "severity": name} for n, name in enumerate(("nit", "major", "critical", "major"), 1)]
+    review = findings.read({"summary": "x", "comments": said})
+    assert review is not None and [one.line for one in review.comments] == [3, 2, 4, 1]
+    assert on_reviews.tally(one.severity for one in review.comments) == "1 critical, 2 major, 1 nit"
+
+
+LONG = "The total is rounded before the discount is taken off, so cents are lost."
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "holds"),
+    [
+        (("a.py", "c0de", LONG), ("a.py", "c0de", LONG), True),
+        (("a.py", "c0de", "Rounded before the discount: cents are lost."), ("a.py", "c0de", LONG), True),
+        (("moved.py", "c0de", LONG), ("a.py", "c0de", LONG), True),
+        (("moved.py", "c0de", f"{LONG} Also here."), ("a.py", "c0de", LONG), False),
+        (("a.py", "0ther", LONG), ("a.py", "c0de", LONG), True),
+        (("a.py", "0ther", "Wrong."), ("a.py", "c0de", "Wrong."), False),
+        (("a.py", "c0de", "Somebody can inject SQL here."), ("a.py", "c0de", LONG), False),
+        (("b.py", "", LONG), ("a.py", "", LONG), False),
+    ],
+)
+def test_a_dismissal_holds_for_the_same_finding(
+    mine: tuple[str, str, str], theirs: tuple[str, str, str], holds: bool
+) -> None:
+    assert Fingerprint(*mine).is_dismissed_by(Fingerprint(*theirs)) is holds
+
+
+def test_a_dismissal_in_the_config_has_all_its_words_in_the_finding() -> None:
+    config = [ForPaths("src/legacy/**", "prints to stdout"), ForPaths("**", "x")]
+    assert Fingerprint("src/legacy/a.py", "", "It PRINTS a line to stdout.").is_dismissed_in(config)
+    assert not Fingerprint("src/a.py", "", "It prints a line to stdout.").is_dismissed_in(config)
+    assert not Fingerprint("src/legacy/a.py", "", "It prints a line, x.").is_dismissed_in(config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -266,6 +267,20 @@ def test_what_forgehand_verified_is_told_from_what_the_agent_says() -> None:
 def test_where_the_work_is_kept_is_named() -> None:
     assert "`refs/forgehand/rescue/x-1`" in done(Outcome.STOPPED, rescue_ref="refs/forgehand/rescue/x-1")
     assert "`x-1.bundle`" in done(Outcome.REFUSED, kept="x-1.bundle")
+    kept = view(state=TurnState.DONE, outcome=Outcome.REFUSED, kept="x-1.bundle")
+    words = neutralise.whole(render.comment(replace(kept, public_url="https://bot.example")))
+    page = f"https://bot.example/sessions/{TURN.key.session}/changes?turn={TURN.n}"
+    assert f"[Download it]({page})" in words and "forgehand sessions pull" in words
+
+
+def test_a_file_leads_to_its_place_in_the_commit() -> None:
+    rows = [{"path": path, "added": 1, "removed": 0} for path in ("a.py", "x](y) b.py")]
+    seen = view(state=TurnState.DONE, outcome=Outcome.PUSHED, files_changed=rows, commit_sha="1" * 40)
+    words = neutralise.whole(render.comment(replace(seen, github_url="https://github.com")))
+    at = f"https://github.com/octo-org/shop/commit/{'1' * 40}#diff-"
+    assert f"- [`a.py`]({at}{hashlib.sha256(b'a.py').hexdigest()}) +1 −0" in words
+    assert f"- [`x](y) b.py`]({at}{hashlib.sha256(b'x](y) b.py').hexdigest()}) +1 −0" in words
+    assert "- `a.py` +1 −0" in neutralise.whole(render.comment(seen)), "nowhere to lead to"
 
 
 def test_what_the_agent_was_not_given_is_said() -> None:

@@ -10,7 +10,7 @@ from bot.checkup import Level, server
 from bot.engine.database import MOST_CONNECTIONS
 from bot.store.replicas import DatabaseServer, Replica
 
-SERVER = DatabaseServer("15.6", 1000.0, 0.001, 97, 12, 7)
+SERVER = DatabaseServer("15.6", 1000.0, 0.001, 97, 12, 7, is_pooled=False)
 FIRST = Replica("a1", "home@one", "one", "0.1.0", 900.0, 3, 990.0, True)
 SECOND = replace(FIRST, id="b2", home="home@two", host="two", leads=False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from bot.errors import TransientError
 from bot.notices import Notices, Topic
-from bot.replicas import BeatWatch, Duties, Replicas
+from bot.replicas import BEAT_SECONDS, BeatWatch, Duties, Replicas
 from bot.store.base import Store
 from bot.store.replicas import Replica
 
@@ -26,6 +27,16 @@ def looks(watch: BeatWatch, beats: list[tuple[float, int]]) -> list[bool]:
 def test_a_beat_that_stands_still_for_long_enough_is_silence() -> None:
     still = [(2.0 * n, 5) for n in range(17)]
     assert looks(BeatWatch(30.0), still) == [False] * 15 + [True] * 2
+
+
+@pytest.mark.parametrize("patience", [6.0, 30.0])
+def test_a_dead_one_is_silent_within_two_beats_more_than_the_patience(patience: float) -> None:
+    """That leaves a second of 35 to take its turns over, with the default of 30."""
+    for tenths in range(40):  # it dies at any moment between its beats and our looks
+        watch, dies = BeatWatch(patience), 20.0 + tenths / 10
+        looks_at = (0.7 + BEAT_SECONDS * n for n in itertools.count())
+        silent = next(at for at in looks_at if looks(watch, [(at, int(min(at, dies) // BEAT_SECONDS))])[0])
+        assert patience - BEAT_SECONDS <= silent - dies <= patience + 2 * BEAT_SECONDS
 
 
 def test_a_beat_that_moves_late_is_none() -> None:

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot import repo_config
+from bot.agent.findings import Severity
 from bot.errors import BadRepoConfig
 from bot.repo_config import Paths, Pulls, RepoConfig, Reviewing, Tools, Triggers
-from bot.repo_config.values import KEYS
+from bot.repo_config.values import KEYS, ForPaths
 
 EVERYTHING = """\
 model: claude-opus-5-5
@@ -30,10 +31,16 @@ triggers:
   review_label: look
   review_opened: true
   review_pushed: false
+  review_fixes: false
   ci_fix: true
 review:
   approve: true
   request_changes: false
+  threshold: major
+  ignore: ["generated/**"]
+  paths: {"*.sql": Mind the indices.}
+  dismissed:
+    "tools/**": [prints to stdout, exits early]
 base: develop
 branch: bot/{thread}/{session}
 draft: until_verified
@@ -57,6 +64,16 @@ instructions: |
 """
 
 
+REVIEWING = Reviewing(
+    approve=True,
+    request_changes=False,
+    threshold=Severity.MAJOR,
+    ignore=("generated/**",),
+    paths=(ForPaths("*.sql", "Mind the indices."),),
+    dismissed=(ForPaths("tools/**", "prints to stdout"), ForPaths("tools/**", "exits early")),
+)
+
+
 def test_every_key() -> None:
     config = repo_config.parse(EVERYTHING)
     assert config == RepoConfig(
@@ -65,8 +82,8 @@ def test_every_key() -> None:
         timeout=5400.0,
         permission="ask",
         tools=Tools(("Bash", "Read"), ("WebFetch",)),
-        triggers=Triggers("claude", True, "claude-review", "decoy", "look", True, False, True),
-        review=Reviewing(approve=True, request_changes=False),
+        triggers=Triggers("claude", True, "claude-review", "decoy", "look", True, False, False, True),
+        review=REVIEWING,
         base="develop",
         branch="bot/{thread}/{session}",
         draft="until_verified",

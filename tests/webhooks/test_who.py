@@ -9,6 +9,8 @@ import pytest
 from bot.simulation.anthropic import Say, Script
 from tests.world import World
 
+SEEN = [["confused"], ["confused"]]
+
 
 @pytest.mark.acceptance("B01")
 @pytest.mark.parametrize("role", ["read", "triage", "none"])
@@ -20,7 +22,8 @@ async def test_somebody_without_write_access_is_told_once_and_nothing_runs(world
         world.say("/claude fix this", by="bob")
         [told] = await world.github.changed(world.replies, 20)
         assert "write access" in told.body
-        world.say("/claude fix this please", by="bob")
+        again = [world.say(words, by="bob") for words in ("/claude fix this please", "/claude help")]
+        await world.github.changed(lambda: [[one.content for one in said.reactions] for said in again] == SEEN, 20)
         world.say("/claude status", by="alice")
         await world.github.changed(lambda: len(world.replies()) == 2, 20)
     assert not world.model.requests

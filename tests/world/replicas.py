@@ -30,7 +30,7 @@ PATIENCE_SECONDS = 6.0
 LISTENS = re.compile(r"listens on (http://\S+);")
 
 
-@dataclass
+@dataclass(eq=False)
 class ReplicaProcess:
     folder: Path
     environment: dict[str, str]
@@ -96,6 +96,7 @@ class ReplicaSet:
     world: World
     store: Store
     """A look into the shared database, past the wires."""
+    balancer: Balancer
     all: list[ReplicaProcess] = field(default_factory=list)
 
     @classmethod
@@ -129,7 +130,7 @@ class ReplicaSet:
                 )
                 await balancer.finds(count)
                 world.app.webhook_url = f"{balancer.url}/webhook"
-                yield cls(world, store, found)
+                yield cls(world, store, balancer, found)
             finally:
                 for one in found:
                     if one.lives:

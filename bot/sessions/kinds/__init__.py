@@ -10,6 +10,7 @@ from bot import repo_config
 from bot.kinds import TRAITS, Traits
 from bot.kinds.shape import Titled, TurnPart
 from bot.live.state import LiveState
+from bot.models import Step
 from bot.proposal import titles
 from bot.repo_config import RepoConfig
 from bot.sessions.moves import End, Move, To
@@ -71,6 +72,10 @@ class TurnKind(Protocol):
     async def ended(self, services: Services, turn: Turn) -> Move:
         """End a turn without work as its run ended, otherwise as an answer without a change."""
         return End(turn.outcome or self.traits.unchanged, turn.detail or "" if turn.outcome else "", NO_WORK)
+
+    async def verify(self, services: Services, turn: Turn) -> Move:
+        """Replace step 5 for a kind without an agent."""
+        return To(Step.PUBLISH)
 
     async def publish(self, services: Services, turn: Turn, session: Session) -> Move:
         """Replace step 6 for a kind whose agent changes no files."""

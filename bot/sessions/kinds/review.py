@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from bot import repo_config
 from bot.agent import findings, prompt
-from bot.agent.findings import ReviewVerdict
+from bot.agent.findings import ReviewReport, ReviewVerdict, Severity
 from bot.errors import GitHubRefused, NotFound
 from bot.github import reviews
 from bot.github.types import LineComment, Pull, ReviewDraft
 from bot.kinds import review
-from bot.kinds.shape import AgentReading, TurnPart
+from bot.kinds.shape import AgentReading, Aim, TurnPart
 from bot.live.state import LiveState
 from bot.models import Outcome, Step, Thread
 from bot.outbound import TextKind, neutralise
-from bot.sessions import dialogue, starting_point
+from bot.sessions import starting_point
 from bot.sessions.kinds import Preparation, TurnKind
 from bot.sessions.moves import End, Move, To
-from bot.sessions.reading import briefing
-from bot.sessions.reviews import earlier, placing
+from bot.sessions.reading import Evidence, briefing
+from bot.sessions.reviews import discussions, earlier, placing, scope
 from bot.sessions.reviews.earlier import Placed, Sorted
 from bot.sessions.services import Services
 from bot.sessions.starting_point import Start
-from bot.store import ci, posts, sessions
+from bot.store import ci, sessions
+from bot.store import findings as stored_findings
 from bot.store.sessions import Session, Turn
-from bot.words import endings, on_reviews
+from bot.words import endings, on_findings, on_reviews
 from bot.words.on_reviews import ReviewAccount
 
 log = logging.getLogger(__name__)
@@ -44,6 +47,8 @@ class _Work:
     found: Sorted
     account: ReviewAccount
     event: str
+    report: ReviewReport
+    """The agent's, without the findings that are kept back."""
 
 
 class ReviewTurn(TurnKind):
@@ -57,8 +62,14 @@ class ReviewTurn(TurnKind):
         sha = preparation.start.sha
         if await briefing.is_repetition(services, turn, sha):
             return End(Outcome.NO_CHANGE, endings.reviewed_already(sha))
+        changed = await _changed_paths(services, turn, preparation)
+        left_out = await asyncio.to_thread(scope.ignored, changed, preparation.config.review)
+        if left_out and len(left_out) == len(changed):
+            return End(Outcome.NO_CHANGE, endings.nothing_to_review())
         await ci.show_turn(services.store, turn.key, sha)
-        return preparation
+        notes, again = (scope.left_out(left_out),) if left_out else (), turn.part(Aim).findings
+        words = on_findings.to_look_at(again) if again else preparation.request
+        return replace(preparation, beside=Evidence(missing=notes), request=words)
 
     def result(self, turn: Turn, state: LiveState) -> tuple[str, tuple[TurnPart, ...]]:
         """Read the agent's structured answer; if it has another form, its words alone are its summary."""
@@ -89,17 +100,39 @@ class ReviewTurn(TurnKind):
         if pull.state != "open":
             unsaid = endings.closed_before_review(pull.number, pull.merged)
             return End(Outcome.STOPPED, f"{unsaid}\n\n{_summary(_all_below(work))}")
-        if turn.is_for_a_push and not (work.found.on_lines or work.found.below or work.found.resolved):
-            return End(Outcome.REVIEWED, endings.nothing_new(turn.base_sha))
+        parts = turn.part(review.HandedOver)
+        kept = msgspec.structs.replace(parts, review=findings.dump(work.report), pull_url=pull.url)
+        if _is_quiet(work):
+            await _remember(work, None)
+            return End(Outcome.REVIEWED, on_reviews.nothing_new(work.account), parts=(kept,))
         try:
             work, review_id = await _post(work)
         except GitHubRefused as refused:
             words = endings.review_not_taken(services.outbound.text(TextKind.COMMENT, refused.message))
             return End(Outcome.REFUSED, f"{words}\n\n{_summary(_all_below(work))}")
         await _remember(work, review_id)
-        posted = msgspec.structs.replace(turn.part(review.HandedOver), posted=review_id)
+        posted = msgspec.structs.replace(kept, posted=review_id)
         url = f"{pull.url}#pullrequestreview-{review_id}"
         return End(Outcome.REVIEWED, on_reviews.in_short(work.account, url), parts=(posted,))
+
+
+def _is_quiet(work: _Work) -> bool:
+    """Decide whether a review that no person asked for in words has nothing to post."""
+    found = work.found
+    if not work.turn.part(Aim).unasked or found.on_lines or found.below:
+        return False
+    return work.event == ReviewVerdict.COMMENT.name or (work.event != ReviewVerdict.APPROVE.name and found.repeated > 0)
+
+
+async def _changed_paths(services: Services, turn: Turn, preparation: Preparation) -> Sequence[str]:
+    """List them only if the repository wants some of them left out."""
+    start, base = preparation.start, preparation.base
+    if not preparation.config.review.ignore or start.base is None or start.tip is None or start.ref is None:
+        return ()
+    thread = (await sessions.session(services.store, turn.key.session)).thread
+    between = ((start.base, f"refs/heads/{base}"), (start.tip, start.ref))
+    found = await starting_point.compared(services, thread, *between, max_bytes=1)
+    return found.paths if found else ()
 
 
 async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) -> _Work:
@@ -107,6 +140,7 @@ async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) 
     assert handed_over is not None and turn.base_sha is not None
     read = findings.load(handed_over)
     found, unsaid = _with_room(await earlier.sort(services, turn, pull, read))
+    read = _without_kept_back(read, found)
     config = repo_config.load(turn.config).review
     notes = turn.part(AgentReading).notes
     own = pull.author.id == (await services.github.identity()).bot_id
@@ -135,9 +169,23 @@ async def _prepared(services: Services, turn: Turn, thread: Thread, pull: Pull) 
         base=turn.base or pull.base_branch,
         base_now=pull.base_branch if retargeted else None,
         moved_to=pull.head_sha if pull.head_sha != turn.base_sha else None,
+        graded=_graded(found),
+        kept_back=found.kept_back,
     )
     event = (read.verdict if allowed[read.verdict] else ReviewVerdict.COMMENT).name  # GitHub uses the same names
-    return _Work(services, turn, thread, pull, found, account, event)
+    return _Work(services, turn, thread, pull, found, account, event, read)
+
+
+def _without_kept_back(read: ReviewReport, found: Sorted) -> ReviewReport:
+    """Leave them out, and ask for no changes on their account alone."""
+    blocks = read.verdict is ReviewVerdict.REQUEST_CHANGES and (found.kept or not found.kept_back.any)
+    harmless = read.verdict is not ReviewVerdict.REQUEST_CHANGES
+    verdict = read.verdict if blocks or harmless else ReviewVerdict.COMMENT
+    return replace(read, comments=found.kept, verdict=verdict)
+
+
+def _graded(found: Sorted) -> list[Severity]:
+    return [one.finding.severity for one in (*found.on_lines, *found.below)]
 
 
 def _with_room(found: Sorted) -> tuple[Sorted, int]:
@@ -155,7 +203,8 @@ def _all_below(work: _Work) -> _Work:
 def _placed(work: _Work, placed: Sorted) -> _Work:
     found, unsaid = _with_room(placed)
     below = [one.finding for one in found.below]
-    account = replace(work.account, on_lines=len(found.on_lines), below=below, unsaid=work.account.unsaid + unsaid)
+    unsaid = work.account.unsaid + unsaid
+    account = replace(work.account, on_lines=len(found.on_lines), below=below, unsaid=unsaid, graded=_graded(found))
     return replace(work, found=found, account=account)
 
 
@@ -205,23 +254,26 @@ def _comment(services: Services, placed: Placed) -> LineComment:
         body = on_reviews.on_line(one, placed.name, neutralise.inert, suggests=False)
     if not placed.is_whole:
         body += f"\n\n{on_reviews.beyond_the_diff(one)}"
+    body += f"\n\n{on_reviews.how_to_answer(services.settings.command)}"
     return LineComment(one.path, last, first if first < last else None, body)
 
 
-async def _remember(work: _Work, review_id: int) -> None:
-    """Store which comment is which finding, and resolve the fixed ones, also at GitHub."""
+async def _remember(work: _Work, review_id: int | None) -> None:
+    """Store which comment is which finding, and resolve the fixed ones, also at GitHub. None: nothing was posted."""
     services, thread = work.services, work.thread
-    reads = services.github.installation(thread.installation)
-    comments = await reviews.of_review(reads, thread.repo, thread.number, review_id)
+    comments = []
+    if review_id is not None:
+        reads = services.github.installation(thread.installation)
+        comments = await reviews.of_review(reads, thread.repo, thread.number, review_id)
     ids = {name: one.id for one in comments if (name := reviews.finding_of(one.body)) is not None}
     new = [one.said(work.turn, ids.get(one.name)) for one in (*work.found.on_lines, *work.found.below)]
     await _let_go(work, review_id)
     fixed = [one.comment_id for one in work.found.resolved if one.comment_id is not None]
-    await dialogue.resolve_discussions(services, thread, fixed)
-    await posts.put_findings(services.store, new, [one.id for one in work.found.resolved])
+    await discussions.resolve(services.github, services.outbound, thread, fixed)
+    await stored_findings.put_findings(services.store, new, [one.id for one in work.found.resolved])
 
 
-async def _let_go(work: _Work, review_id: int) -> None:
+async def _let_go(work: _Work, review_id: int | None) -> None:
     """Dismiss an earlier review that asks for changes: a comment alone would not let the merge go on."""
     if work.event == "REQUEST_CHANGES":
         return

@@ -14,7 +14,7 @@ from bot.kinds.shape import OnFork
 from bot.models import PUSHED, WHOLE_SECOND, Outcome, Step, TurnKey
 from bot.outbound import TextKind
 from bot.proposal import descriptions
-from bot.sessions import starting_point
+from bot.sessions import starting_point, turn_patch
 from bot.sessions.kinds import TurnKind
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publish import pull_request, push, rescue, turn_commit
@@ -75,6 +75,7 @@ class UndoTurn(TurnKind):
             words = descriptions.undo_message(turn, undone.key, undone.commit_sha)
             commit = await turn_commit.make_commit(services, turn, quarantine, tree, [turn.tip_sha], words)
             work = TurnWork(services, turn, session, quarantine, commit)
+            await turn_patch.save(services, turn, quarantine, tree, at=services.clock(), is_home=True)
             if (forbidden := await turn_commit.permission_lost(work)) is not None:
                 return await push.arrived(work) or End(Outcome.REFUSED, forbidden)
             if (judged := await turn_commit.judge(work, tree)).allowable:

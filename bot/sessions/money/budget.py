@@ -84,6 +84,7 @@ def _rates(input_: float, output: float, cache_read: float) -> Rates:
     return Rates(input_, output, cache_read, input_ * 1.25, input_ * 2)
 
 
+# Without claude-opus-4-1: the tested Claude Code asks for claude-opus-5-5 instead.
 _TABLE: Mapping[str, Price] = {
     "claude-haiku-5-5": Price(_rates(0.1, 0.5, 0.01), 100_000, _rates(0.5, 2.5, 0.05)),
     "claude-haiku-4-5": Price(_rates(1, 5, 0.1)),
@@ -97,7 +98,6 @@ _TABLE: Mapping[str, Price] = {
     "claude-opus-4-7": Price(_rates(5, 25, 0.5)),
     "claude-opus-4-6": Price(_rates(5, 25, 0.5)),
     "claude-opus-4-5": Price(_rates(5, 25, 0.5)),
-    "claude-opus-4-1": Price(_rates(15, 75, 1.5)),
     "claude-fable-5-2": Price(_rates(8, 40, 0.2)),
     "claude-fable-5-1": Price(_rates(10, 50, 0.25)),
     "claude-fable-5": Price(_rates(10, 50, 1)),
@@ -106,10 +106,15 @@ _ALIASES = {"opus": "claude-opus-5-5", "sonnet": "claude-sonnet-5-5", "haiku": "
 _VARIANT = re.compile(r"(?:-\d{8})?(?:\[1m\])?\Z")
 
 
+def full_name(model: str) -> str:
+    """Resolve a short name, because Claude Code may mean another model by it, or none."""
+    name, mark, variant = model.strip().partition("[")
+    return f"{_ALIASES.get(name.lower(), name)}{mark}{variant}"
+
+
 def canonical(model: str) -> str:
-    """Resolve an alias, and drop a release date and the long-context mark, which do not change the model."""
-    name = model.strip().lower()
-    return _ALIASES.get(name, _VARIANT.sub("", name, count=1))
+    """Resolve a short name, and drop a release date and the long-context mark, which do not change the model."""
+    return _VARIANT.sub("", full_name(model).lower(), count=1)
 
 
 class Prices:

@@ -93,9 +93,9 @@ async def _fitting(work: TurnWork, pull: Pull) -> tuple[list[Suggested], int]:
     turn = work.turn
     assert turn.base_sha is not None
     patch = await work.quarantine.patch(turn.base_sha, work.commit, READ_BYTES)
-    if len(patch) >= READ_BYTES:  # cut
+    if patch.cut:
         return [], 1
-    text = patch.decode("utf-8", "replace")
+    text = patch.content.decode("utf-8", "replace")
     if "\ufffd" in text:
         return [], 1
     shown = await earlier.shown(work.services, turn, pull)
@@ -106,7 +106,7 @@ async def _show(work: TurnWork, pull: Pull, file: Path) -> None:
     services, turn = work.services, work.turn
     fork = turn.part(OnFork).fork
     assert fork is not None and turn.base_sha is not None
-    public = services.settings.public_url
+    public = services.settings.pages_url
     size = (await asyncio.to_thread(file.stat)).st_size
     patch = Patch(
         number=pull.number,
@@ -142,7 +142,8 @@ async def publish(work: TurnWork, tree: str) -> Move:
     services, turn = work.services, work.turn
     judged = await turn_commit.judge(work, tree)
     if (held := judged.held or await turn_commit.permission_lost(work)) is not None:
-        return await rescue.keep_on_host(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))
+        end = End(turn.outcome or Outcome.REFUSED, turn.detail or held, parts=judged.parts)
+        return await rescue.keep_on_host(work, end)
     if turn.outcome is not None:
         return await rescue.keep_on_host(work, End(turn.outcome, turn.detail or ""))
     if not await sessions.begin_push(services.store, turn.key):

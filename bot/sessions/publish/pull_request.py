@@ -97,7 +97,7 @@ async def _extras(work: TurnWork, template: str | None) -> Extras:
     address = ""
     if comment is not None and comment.comment_id is not None:
         address = services.outbound.comment_address(thread, comment.comment_id)
-    pages = services.settings.public_url
+    pages = services.settings.pages_url
     return Extras(
         work.report,
         template,

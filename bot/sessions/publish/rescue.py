@@ -12,7 +12,7 @@ from bot.git.quarantine import Quarantine
 from bot.github.types import TokenPurpose
 from bot.kinds.shape import OnFork
 from bot.models import Outcome, SessionId
-from bot.sessions import agent_memory
+from bot.sessions import agent_memory, turn_patch
 from bot.sessions.moves import End, Move
 from bot.sessions.publish.turn_commit import TurnWork
 from bot.sessions.services import Services
@@ -160,26 +160,29 @@ async def _brought_home(
     await agent_memory.keep_transcript(services, session.agent_session_id, environment)
     if turn.traits.reads:
         return None
+    at = services.clock()
     collected = await environment.collect(turn.key.n, turn.base_sha, beside=True)
     place = checkpoint_place(services, turn)
     note = place.with_suffix(".met")
     if not collected.changed:
         await forget_checkpoint(services, turn)
+        await turn_patch.forget(services, turn)
     elif collected.tree not in (known, note.read_text("ascii") if note.exists() else None):
         arrived = place.with_suffix(".new")
         await environment.fetch_bundle(collected, arrived, BUNDLE_BYTES)
         # Noted before anything looks at it: a tree that is refused, or kills this process, never comes in again.
         note.write_text(str(collected.tree), "ascii")
-        await _let_in(services, turn, arrived)
+        await _let_in(services, turn, arrived, at)
         note.unlink()
     return collected.tree
 
 
-async def _let_in(services: Services, turn: Turn, arrived: Path) -> None:
+async def _let_in(services: Services, turn: Turn, arrived: Path, at: float) -> None:
     assert turn.base_sha is not None
     try:
         async with services.cache.quarantine(turn.repo_id) as quarantine:
-            await quarantine.admit(arrived, base=turn.base_sha)
+            tree = await quarantine.admit(arrived, base=turn.base_sha)
+            await turn_patch.save(services, turn, quarantine, tree, at=at)
     except BundleRefused:
         await asyncio.to_thread(arrived.unlink)
         raise
@@ -216,7 +219,7 @@ async def rescue(work: TurnWork, end: End) -> Move:
         return await keep_on_host(work, end)
     until = work.services.clock() + work.services.settings.limits.rescue_days * DAY
     columns = {"rescue_ref": ref, "rescue_until": until, "commit_sha": work.commit}
-    return End(end.outcome, end.detail, columns)
+    return End(end.outcome, end.detail, columns, parts=end.parts)
 
 
 async def saved_commits(store: Store, session: SessionId) -> set[str]:
@@ -246,7 +249,7 @@ async def commit_below(store: Store, session: SessionId, quarantine: Quarantine,
 
 
 async def keep_on_host(work: TurnWork, end: End) -> Move:
-    return End(end.outcome, end.detail, {"kept": await keep_bundle(work)})
+    return End(end.outcome, end.detail, {"kept": await keep_bundle(work)}, parts=end.parts)
 
 
 async def keep_bundle(work: TurnWork) -> str:

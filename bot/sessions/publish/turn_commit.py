@@ -16,6 +16,7 @@ from bot.git.errors import GitRefusal, PushRefused
 from bot.git.inspection import Change
 from bot.git.quarantine import Quarantine
 from bot.kinds.resolve import Merge
+from bot.kinds.shape import SecretFound, TurnPart
 from bot.models import Outcome, RepoId
 from bot.outbound import TextKind
 from bot.proposal import descriptions, push_policy, verification
@@ -156,6 +157,8 @@ class Judged:
     report: tuple[str, ...] = ()
     before: str = ""
     """The commit that the work was compared with."""
+    parts: tuple[TurnPart, ...] = ()
+    """What the turn stores about it."""
 
 
 async def judge(work: TurnWork, tree: str) -> Judged:
@@ -172,7 +175,7 @@ async def judge(work: TurnWork, tree: str) -> Judged:
     contents = [*changes, *await _changes_saved(work, saved)]
     found = await push_policy.paths_with_secrets(work.quarantine, contents, work.services.redactor)
     if found:
-        return Judged(endings.secret_in_work(found))
+        return Judged(endings.secret_in_work(found), parts=(SecretFound("forgehand"),))
     if verdict.held:
         held = endings.held((item.path, item.why) for item in verdict.held)
         return Judged(held, tuple(item.path for item in verdict.held), before=before)
@@ -222,23 +225,36 @@ async def hold_workflows(work: TurnWork, judged: Judged) -> Move:
     paths = judged.allowable
     # A merge shows all that the branch gets: compared with both sides, it would show marks of conflicts.
     before = judged.before if work.turn.part(Merge).sha is None else work.turn.tip_sha or judged.before
-    whole = await work.quarantine.patch(before, f"{work.commit}^{{tree}}", MOST_SHOWN + 1, paths=paths)
-    text = blocks.spelled_out(whole.decode("utf-8", "replace"))
-    return await _offered(work, on_pushes.held(paths, work.commit, text, APPROVAL_DAYS, cut=len(whole) > MOST_SHOWN))
+    whole = await work.quarantine.patch(before, f"{work.commit}^{{tree}}", MOST_SHOWN, paths=paths)
+    text = blocks.spelled_out(whole.content.decode("utf-8", "replace"))
+    words = on_pushes.held(paths, work.commit, text, APPROVAL_DAYS, cut=whole.cut)
+    if lacks := await _lacks_permission(work):
+        words = on_pushes.needs_permission(words, (await work.services.github.identity()).slug)
+    return await _offered(work, words, lacks=lacks)
 
 
 async def hold_for_permission(work: TurnWork, words: str) -> Move:
     """Hold a commit with workflow files that the remote refused: with the permission, a yes pushes it."""
     app = await work.services.github.identity()
     told = on_pushes.no_permission if work.is_approved else on_pushes.takes_a_yes
-    return await _offered(work, told(words, app.slug, work.commit, APPROVAL_DAYS))
+    words = told(words, app.slug, work.commit, APPROVAL_DAYS)
+    return await _offered(work, words, lacks=await _lacks_permission(work))
 
 
-async def _offered(work: TurnWork, words: str) -> Move:
-    """Keep the commit, then offer it for a yes."""
+async def _lacks_permission(work: TurnWork) -> bool:
+    """Tell whether GitHub would refuse workflow files of this App; if it does not say, a push will show it."""
+    try:
+        installed = await work.services.github.installed(work.session.installation_id)
+    except GitHubRefused:
+        return False
+    return installed.permissions.get("workflows") != "write"
+
+
+async def _offered(work: TurnWork, words: str, *, lacks: bool) -> Move:
+    """Keep the commit, then offer it for a yes; without the permission there is nothing to tick yet."""
     services, kept = work.services, await rescue.keep_bundle(work)
     session = await sessions.session(services.store, work.turn.key.session)
-    matter = {"commit": work.commit, "branch": session.branch, "done_by": work.done.n}
+    matter = {"commit": work.commit, "branch": session.branch, "done_by": work.done.n, "lacks": lacks}
     question = ApprovalRequest(work.turn.key, ApprovalKind.PUSH, matter, services.approval_deadline())
     approval = await approvals.ask(services.store, question)
     return End(Outcome.REFUSED, on_pushes.waits(words, approval.id), {"kept": kept})
@@ -248,7 +264,8 @@ async def on_push_refused(work: TurnWork, error: PushRefused) -> Move:
     words = work.services.outbound.text(TextKind.COMMENT, error.words)
     if error.kind is GitRefusal.WORKFLOW:
         return await hold_for_permission(work, words)
-    end = End(Outcome.REFUSED, on_pushes.refused(words, error.kind))
+    parts = (SecretFound("github"),) if error.kind is GitRefusal.SECRET else ()
+    end = End(Outcome.REFUSED, on_pushes.refused(words, error.kind), parts=parts)
     return await (rescue.rescue if error.kind in ABOUT_THE_BRANCH else rescue.keep_on_host)(work, end)
 
 

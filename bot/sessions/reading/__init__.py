@@ -33,6 +33,7 @@ from bot.kinds.shape import AgentReading, OnFork, Places
 from bot.models import Repo, Spot, Thread
 from bot.repo_config import RepoConfig
 from bot.sessions.reading import briefing
+from bot.sessions.reviews import scope
 from bot.sessions.services import Services
 from bot.sessions.starting_point import Start, compared
 from bot.store import sessions
@@ -127,6 +128,8 @@ async def gather(
     ignored = ignored_rules(change.paths) if change else ()
     told = turn.traits.told(fork=turn.part(OnFork).fork is not None)
     instructions, cut = rule_instructions(told, book, config.instructions)
+    if turn.traits.judges:
+        instructions += await asyncio.to_thread(scope.rules, config.review, change.paths if change else None)
     missing = [*album.notes, *cut]
     if ignored:
         rest = f" and {len(ignored) - MOST_NAMED} more" if len(ignored) > MOST_NAMED else ""
@@ -136,9 +139,11 @@ async def gather(
     # The words in a discussion mean the lines of its hunk.
     hunks = [(f"{discussion_name(at)}: {prompt.where(spot)}", spot.hunk) for at, spot in enumerate(found.asked_at, 1)]
     extras = [*hunks, *found.own_words, *beside.said, *await briefing.own_findings(services, turn)]
-    if turn.traits.judges and change and diff:
-        diff, more = await briefing.diff_to_review(services, turn, change, diff)
-        extras += more
+    if turn.traits.judges and diff:
+        diff = await asyncio.to_thread(scope.without_ignored, diff, config.review)
+        if change:
+            diff, more = await briefing.diff_to_review(services, turn, change, diff, config.review)
+            extras += more
     material = Material(
         kind=turn.kind,
         repo=thread.repo.full_name,

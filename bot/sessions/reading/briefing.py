@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,14 +14,16 @@ from bot.agent.material import Diff, Picture, Rulebook
 from bot.errors import BotError, GitHubRefused
 from bot.git.cache import Comparison
 from bot.github.downloads import Attachments, images
-from bot.kinds.shape import AgentReading
+from bot.kinds.shape import AgentReading, Aim
 from bot.models import Outcome, RepoId
 from bot.proposal import verification
 from bot.proposal.verification import CheckedCommand
+from bot.repo_config import Reviewing
 from bot.sessions import starting_point
 from bot.sessions.agent_memory import MEMORY_REFUSED
+from bot.sessions.reviews import scope
 from bot.sessions.services import Services
-from bot.store import posts, sessions
+from bot.store import dismissals, findings, sessions
 from bot.store.conversation import StoredMessage
 from bot.store.sessions import Turn
 from bot.text.blocks import plain
@@ -29,6 +31,8 @@ from bot.words import on_reviews
 from sandbox.execution import ExecutionEnvironment
 
 MOST_CHECKS = 5
+MOST_FINDING = 3_000
+MOST_DISMISSED = 50
 MOST_OUTPUT = 6_000
 MAX_FILE_BYTES = 1 << 20
 MOST = 10
@@ -138,11 +142,12 @@ async def _text(services: Services, repo: RepoId, sha: str, path: str) -> str | 
 
 
 async def diff_to_review(
-    services: Services, turn: Turn, change: Comparison, whole: Diff
+    services: Services, turn: Turn, change: Comparison, whole: Diff, config: Reviewing
 ) -> tuple[Diff, list[tuple[str, str]]]:
     """Return the diff to review, and more data with its names."""
-    extras = []
-    if said := await posts.open_findings(services.store, turn.repo_id, turn.number):
+    paths = set(change.paths) - set(await asyncio.to_thread(scope.ignored, change.paths, config))
+    extras = await _dismissed(services, turn, paths)
+    if said := await findings.open_findings(services.store, turn.repo_id, turn.number):
         extras.append(("your earlier findings, which are still open", on_reviews.listed(said)))
     last = await last_reviewed(services, turn)
     if last is None or last == change.head:
@@ -150,10 +155,11 @@ async def diff_to_review(
     since = await services.cache.difference(turn.repo_id, last, change.head, max_bytes=len(change.patch) + 1)
     if since is None:
         return whole, extras
-    text = await asyncio.to_thread(_of_the_pull, since.patch, set(change.paths))
+    text = await asyncio.to_thread(_of_the_pull, since.patch, paths)
     if not text:  # nothing that belongs to the pull request itself
         return whole, extras
-    extras.append(("the whole diff of the pull request, for the context", whole.text))
+    if not turn.part(Aim).findings:  # a look at what was to fix some findings needs no more
+        extras.append(("the whole diff of the pull request, for the context", whole.text))
     return Diff(text, f"{last[:12]} as you reviewed it to {change.head[:12]}", since.cut, whole.unread), extras
 
 
@@ -163,9 +169,20 @@ async def own_findings(services: Services, turn: Turn) -> list[tuple[str, str]]:
     number = turn.number if starting_point.is_on_pull(turn, session) else session.pull_number
     if not turn.traits.reads_findings or number is None:
         return []
-    said = await posts.open_findings(services.store, turn.repo_id, number)
+    said, wanted = await findings.open_findings(services.store, turn.repo_id, number), turn.part(Aim).findings
+    if wanted:
+        said = [one for one in said if one.id in wanted]
+        name = "the findings to fix, of your own reviews of the pull request"
+        return [(name, on_reviews.listed(said, MOST_FINDING))] if said else []
     name = "your own findings in reviews of the pull request, which are still open"
     return [(name, on_reviews.listed(said))] if said else []
+
+
+async def _dismissed(services: Services, turn: Turn, paths: Collection[str]) -> list[tuple[str, str]]:
+    """List what people said is no bug in these files, so that the agent need not find it again."""
+    known = [one for one in await dismissals.of_repo(services.store, turn.repo_id) if one.path in paths]
+    name = "findings that people here said are no bug: do not report them again"
+    return [(name, on_reviews.listed_dismissals(known[:MOST_DISMISSED]))] if known else []
 
 
 async def last_reviewed(services: Services, turn: Turn) -> str | None:

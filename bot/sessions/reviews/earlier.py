@@ -5,25 +5,29 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from bot import repo_config
 from bot.agent import diffs
 from bot.agent.diffs import FileDiff
-from bot.agent.findings import ReviewFinding, ReviewReport
+from bot.agent.findings import KeptBack, ReviewFinding, ReviewReport
 from bot.git.errors import RefMissing
 from bot.github.types import Pull, TokenPurpose
+from bot.repo_config import Reviewing
+from bot.sessions.reviews.sameness import Fingerprint
+from bot.sessions.reviews.scope import is_ignored
 from bot.sessions.services import Services
 from bot.sessions.starting_point import compared, remote_access
-from bot.store import posts, sessions
-from bot.store.posts import StoredFinding
+from bot.store import dismissals, findings, sessions
+from bot.store.dismissals import Dismissal
+from bot.store.findings import StoredFinding
 from bot.store.sessions import Turn
 
 MAX_DIFF_BYTES = 4 << 20
 MAX_FILE_BYTES = 1 << 20
 MOST_ON_LINES = 60
-ALIKE = 0.5
-"""Two findings at the same code are one if they share at least this part of their words."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class Placed:
             code_sha256=self.code_sha256,
             code_lines=one.line - one.first + 1,
             comment_id=comment_id,
+            severity=one.severity,
         )
 
 
@@ -65,29 +70,35 @@ class Sorted:
     below: tuple[Placed, ...]
     repeated: int
     resolved: tuple[StoredFinding, ...]
+    kept: tuple[ReviewFinding, ...] = ()
+    """The new and the repeated ones together."""
+    kept_back: KeptBack = field(default_factory=KeptBack)
 
 
 async def sort(services: Services, turn: Turn, pull: Pull, review: ReviewReport) -> Sorted:
     """Sort the findings; a repetition sorts the same, as this very turn's own do not count as earlier."""
-    known = await posts.open_findings(services.store, turn.repo_id, turn.number)
+    known = await findings.open_findings(services.store, turn.repo_id, turn.number)
     before = [one for one in known if (one.session_id, one.turn) != (turn.key.session, turn.key.n)]
-    code = _Code(services, turn)
-    there = await shown(services, turn, pull)
+    printed = {one.id: Fingerprint(one.path, one.code_sha256, one.body) for one in before}
+    code, there = _Code(services, turn), await shown(services, turn, pull)
+    sieve = await _sieve(services, turn)
     new: list[Placed] = []
     again: set[str] = set()
+    kept: list[ReviewFinding] = []
     repeated = 0
     for place, found in enumerate(review.comments, 1):
-        # The agent may name a file as diffs do, or from the root.
-        bare = found.path.lstrip("/")
-        path = next((one for one in (found.path, bare, re.sub(r"^[ab]/", "", bare)) if one in there), found.path)
-        one = replace(found, path=path)
-        digest = await code.digest(path, one.first, one.line)
-        same = [each.id for each in before if _is_same(each, one, digest)]
-        again |= set(same)
+        one = replace(found, path=_path(found.path, there))
+        digest = await code.digest(one.path, one.first, one.line)
+        mine = Fingerprint(one.path, digest, one.body)
+        same = {name for name, other in printed.items() if mine.is_same(other)}
+        again |= same
+        if not await asyncio.to_thread(sieve.lets, one, mine):
+            continue
+        kept.append(one)
         repeated += bool(same)
         if not same:
-            lines = there[path].shown_of(one.first, one.line) if path in there else None
-            new.append(Placed(posts.finding_name(turn.key, place), place, one, digest, lines))
+            lines = there[one.path].shown_of(one.first, one.line) if one.path in there else None
+            new.append(Placed(findings.finding_name(turn.key, place), place, one, digest, lines))
     on_lines = [one for one in new if one.shown is not None][:MOST_ON_LINES]
     resolved = [  # the agent names it, or its code is gone
         one
@@ -95,7 +106,41 @@ async def sort(services: Services, turn: Turn, pull: Pull, review: ReviewReport)
         if one.id not in again and (one.id in review.resolved or (one.code_sha256 and not await code.holds(one)))
     ]
     below = [one for one in new if one not in on_lines]
-    return Sorted(tuple(on_lines), tuple(below), repeated, tuple(resolved))
+    return Sorted(tuple(on_lines), tuple(below), repeated, tuple(resolved), tuple(kept), sieve.kept_back())
+
+
+def _path(path: str, there: Mapping[str, FileDiff]) -> str:
+    """Return the path in the diff: the agent may name a file as diffs do, or from the root."""
+    bare = path.lstrip("/")
+    return next((one for one in (path, bare, re.sub(r"^[ab]/", "", bare)) if one in there), path)
+
+
+class _Sieve:
+    """Keeps back what the repository does not want to hear, and counts it."""
+
+    def __init__(self, config: Reviewing, dismissed: Sequence[Dismissal]) -> None:
+        self._config = config
+        self._dismissed = [Fingerprint(one.path, one.code_sha256, one.body) for one in dismissed]
+        self._counts: Counter[str] = Counter()
+
+    def lets(self, one: ReviewFinding, mine: Fingerprint) -> bool:
+        if is_ignored(one.path, self._config):
+            reason = "ignored"
+        elif mine.is_dismissed_in(self._config.dismissed) or any(map(mine.is_dismissed_by, self._dismissed)):
+            reason = "dismissed"
+        elif one.severity.rank > self._config.threshold.rank:
+            reason = "mild"
+        else:
+            return True
+        self._counts[reason] += 1
+        return False
+
+    def kept_back(self) -> KeptBack:
+        return KeptBack(self._config.threshold, **self._counts)
+
+
+async def _sieve(services: Services, turn: Turn) -> _Sieve:
+    return _Sieve(repo_config.load(turn.config).review, await dismissals.of_repo(services.store, turn.repo_id))
 
 
 async def shown(services: Services, turn: Turn, pull: Pull) -> dict[str, FileDiff]:
@@ -142,13 +187,3 @@ class _Code:
 def _digest(lines: Sequence[str]) -> str:
     """Sum up the code without its indentation."""
     return hashlib.sha256("\n".join(line.strip() for line in lines).encode()).hexdigest()
-
-
-def _is_same(known: StoredFinding, one: ReviewFinding, digest: str) -> bool:
-    if known.path != one.path:  # most pairs: their words are not read, which takes long for many findings
-        return False
-    words, others = (re.findall(r"\w+", text.lower()) for text in (known.body, one.body))
-    mine, theirs = set(words), set(others)
-    is_alike = len(mine & theirs) / max(1, min(len(mine), len(theirs))) >= ALIKE
-    at_same_code = bool(digest) and known.code_sha256 == digest
-    return words == others or (at_same_code and is_alike)

@@ -10,7 +10,7 @@ from bot.git.errors import BundleRefused
 from bot.kinds.resolve import Merge
 from bot.kinds.shape import BroughtHome
 from bot.models import Outcome, Step
-from bot.sessions import agent_memory, environments, kinds
+from bot.sessions import agent_memory, environments, kinds, turn_patch
 from bot.sessions.kinds import NO_WORK
 from bot.sessions.moves import End, Move, To
 from bot.sessions.publish import rescue
@@ -44,6 +44,7 @@ async def _collect(services: Services, turn: Turn, environment: ExecutionEnviron
         move = await admit(services, turn, bundle)
     else:
         bundle.unlink(missing_ok=True)  # an earlier run's work, which this one has undone
+        await turn_patch.forget(services, turn)
         move = await _unchanged(services, turn)
     return replace(move, parts=(*move.parts, BroughtHome(left_out=left_out)))
 
@@ -55,6 +56,7 @@ async def admit(services: Services, turn: Turn, bundle: Path) -> Move:
         async with services.cache.quarantine(turn.repo_id) as quarantine:
             tree = await quarantine.admit(bundle, base=turn.base_sha)
             changes = await quarantine.changes(turn.base_sha, tree)
+            await turn_patch.save(services, turn, quarantine, tree, at=services.clock(), is_home=True)
     except BundleRefused as error:
         return End(Outcome.REFUSED, endings.work_refused(str(error)))
     if not changes:

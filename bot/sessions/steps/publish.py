@@ -44,7 +44,8 @@ async def _decide(work: TurnWork, tree: str) -> Move:
     if forbidden is not None and (there := await push.arrived(work)) is not None:
         return there
     if (held := judged.held or forbidden) is not None:
-        return await rescue.keep_on_host(work, End(turn.outcome or Outcome.REFUSED, turn.detail or held))
+        end = End(turn.outcome or Outcome.REFUSED, turn.detail or held, parts=judged.parts)
+        return await rescue.keep_on_host(work, end)
     if turn.outcome is not None:
         return await rescue.rescue(work, End(turn.outcome, turn.detail or ""))
     if not await sessions.begin_push(store, turn.key):

@@ -11,6 +11,7 @@ from bot.sessions import declared_checks, dialogue, environments
 from bot.sessions.environments import warm_start
 from bot.sessions.moves import Move, To
 from bot.sessions.publish import rescue
+from bot.sessions.reviews import after_work
 from bot.sessions.services import Services
 from bot.store import approvals, ci, gateway, machines, posts, sessions
 from bot.store.sessions import Turn
@@ -31,6 +32,7 @@ async def run(services: Services, turn: Turn) -> Move:
     await approvals.expire_questions(services.store, turn.key)
     await dialogue.pass_on_messages(services, turn)
     await dialogue.answer_in_diff(services, turn)
+    await after_work.follow(services, turn)
     if turn.commit_sha is not None and turn.outcome in PUSHED:
         await ci.show_turn(services.store, turn.key, turn.commit_sha)
         await _follow_checks(services, turn, turn.commit_sha)

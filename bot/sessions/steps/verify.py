@@ -11,7 +11,7 @@ from bot.kinds.shape import OnFork
 from bot.models import Step
 from bot.proposal import verification
 from bot.proposal.verification import CheckedCommand, CheckPlace
-from bot.sessions import declared_checks, environments, setbacks
+from bot.sessions import declared_checks, environments, kinds, setbacks
 from bot.sessions.declared_checks import Checking, NoCleanRoom
 from bot.sessions.moves import Move, To
 from bot.sessions.publish import rescue, turn_commit
@@ -26,6 +26,8 @@ MOST_LOST = 2
 
 
 async def run(services: Services, turn: Turn) -> Move:
+    if turn.traits.is_free:
+        return await kinds.of(turn).verify(services, turn)
     is_left_out = turn.part(OnFork).fork is not None or turn.traits.reads
     if turn.outcome is not None or is_left_out or not repo_config.load(turn.config).checks:
         return To(Step.PUBLISH)

@@ -11,10 +11,11 @@ from bot.models import Outcome, Step
 from bot.sessions import agent_memory, dialogue, environments, kinds, moves, setbacks
 from bot.sessions.environments import meter
 from bot.sessions.money import spending_limits
+from bot.sessions.money.budget import full_name
 from bot.sessions.moves import Move, RunVerdict, To
 from bot.sessions.publish import rescue
 from bot.sessions.reading import briefing
-from bot.sessions.rights import allowed_subagents, rights_of
+from bot.sessions.rights import allowed_subagents, effort_of, rights_of
 from bot.sessions.services import Services
 from bot.store import conversation, gateway, sessions
 from bot.store.sessions import Turn
@@ -98,11 +99,12 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
         AgentRun(
             turn=turn.key.n,
             prompt=prompt.beside(briefing.turn_prompt(turn), environment.context(turn.key.n), list(files)),
-            model=turn.model,
+            model=full_name(turn.model),
             token=token.reveal(),
             agent_session_id=session.agent_session_id,
             resume=turn.resumed,
             max_turns=turn.options.turns if turn.options else None,
+            effort=effort_of(turn),
             budget_usd=await spending_limits.for_the_agent(services, turn),
             timeout_seconds=turn.timeout_seconds - used,
             instructions=turn.part(AgentReading).instructions or turn.traits.instructions,

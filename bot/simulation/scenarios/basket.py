@@ -48,9 +48,30 @@ _LOWEST = {
     "body": "`sorted` begins with the lowest price, so this returns the cheapest item, not the dearest.",
     "suggestion": "    return max(prices)",
 }
+_MEND = (
+    "sed -i -e 's/sorted(prices)\\[0\\]/max(prices)/' "
+    "-e 's/return total \\/ len(prices)$/return total \\/ len(prices) if prices else 0.0/' basket.py"
+)
+_FIXED = {"verdict": "comment", "summary": "The push fixes what it was to fix, and breaks nothing.", "comments": []}
+FIX = "of your reviews: "
+LOOK_AGAIN = "was to fix these findings"
+"""The words of a prompt by which the model knows what it is to do."""
 _LOOK = Call(
     "Bash", {"command": "git diff HEAD~1 --stat; cat basket.py shop.py", "description": "Read the change"}, usage=USAGE
 )
+
+
+def fix(step: int) -> Call | Say:
+    """Fix what a person ticked, whichever finding it was."""
+    if step == 0:
+        return Call(
+            "Bash", {"command": _MEND, "description": "Return the dearest, and mind empty baskets"}, usage=USAGE
+        )
+    return Say(
+        "Title: Return the dearest price and mind empty baskets\n\n"
+        "`dearest` returns the highest price now, and `mean_price` of an empty basket is zero.",
+        usage=USAGE,
+    )
 
 
 def answer(request: ModelRequest, step: int) -> Call | Say:
@@ -59,6 +80,8 @@ def answer(request: ModelRequest, step: int) -> Call | Say:
         return _LOOK
     if step > 1:
         return Say("The review is handed over.", usage=USAGE)
+    if LOOK_AGAIN in request.prompt:
+        return Call("StructuredOutput", _FIXED, usage=USAGE)
     again = "which are still open" in request.prompt
     summary = (
         "`dearest` is right now. An empty basket still divides by zero."

@@ -104,6 +104,8 @@ class _Agent:
         task, step = _task_of(request)
         if basket.TASK in task:
             return basket.answer(request, step)
+        if basket.FIX in task:
+            return basket.fix(step)
         if "Change no file" in task:
             return ANSWER
         if "Write a plan for the request" in task:

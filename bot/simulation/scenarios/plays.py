@@ -103,11 +103,20 @@ PLAYS = {
         ),
         Play(
             "review",
-            "a pull request gets line comments, and a new review after a push that fixes one",
+            "a pull request gets line comments, and another look after a push that fixes one",
             (Outcome.REVIEWED, Outcome.REVIEWED),
             "/claude review",
             None,
             afterwards=Push(basket.PUSH),
+            on_pull=True,
+        ),
+        Play(
+            "findings",
+            "a tick has a finding fixed, and a short review looks at the push; another tick says that one is no bug",
+            (Outcome.REVIEWED, Outcome.PUSHED, Outcome.REVIEWED),
+            "/claude review",
+            None,
+            afterwards=Tick("Fix this"),
             on_pull=True,
         ),
         Play(

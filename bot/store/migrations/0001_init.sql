@@ -64,6 +64,9 @@ CREATE TABLE repos (
     private         INTEGER NOT NULL,
     default_branch  TEXT NOT NULL,
     updated_at      DOUBLE PRECISION NOT NULL,
+    config_state    TEXT CHECK (config_state IN ('ok', 'missing', 'error')), -- of the last look; NULL: none yet
+    config_problem  TEXT,                      -- what is wrong with it, in words
+    config_read_at  DOUBLE PRECISION,
     removed_at      DOUBLE PRECISION,          -- the App may not see it any more
     purged_at       DOUBLE PRECISION           -- and what we held of it is gone too
 );
@@ -309,7 +312,8 @@ CREATE TABLE findings (
     place       INTEGER NOT NULL,
     repo_id     BIGINT NOT NULL,
     number      BIGINT NOT NULL,               -- the pull request
-    state       TEXT NOT NULL CHECK (state IN ('open', 'resolved')),
+    state       TEXT NOT NULL CHECK (state IN ('open', 'resolved', 'dismissed')),
+    severity    TEXT NOT NULL CHECK (severity IN ('critical', 'major', 'minor', 'nit')),
     path        TEXT NOT NULL,
     line        INTEGER NOT NULL,
     body        TEXT NOT NULL,
@@ -319,6 +323,23 @@ CREATE TABLE findings (
     at          DOUBLE PRECISION NOT NULL
 );
 CREATE INDEX findings_pull ON findings (repo_id, number, state);
+CREATE INDEX findings_comment ON findings (comment_id);
+
+-- Findings that people said are no bug. They hold for the repository, also after their pull request.
+CREATE TABLE dismissals (
+    finding_id  TEXT PRIMARY KEY,              -- the finding that was dismissed
+    repo_id     BIGINT NOT NULL REFERENCES repos (id),
+    number      BIGINT NOT NULL,               -- its pull request
+    path        TEXT NOT NULL,
+    line        INTEGER NOT NULL,              -- then
+    body        TEXT NOT NULL,
+    code_sha256 TEXT NOT NULL,                 -- as in findings
+    login       TEXT NOT NULL,                 -- who said so
+    why         TEXT NOT NULL,                 -- '': they gave no reason
+    source      TEXT NOT NULL,                 -- what they said it with: a repetition is the same dismissal
+    at          DOUBLE PRECISION NOT NULL
+);
+CREATE INDEX dismissals_repo ON dismissals (repo_id, at);
 
 -- Commits that GitHub has made and signed in the place of ours.
 CREATE TABLE signed_commits (
@@ -355,6 +376,22 @@ CREATE TABLE environment_marks (
     environment_id TEXT NOT NULL,
     mark           TEXT NOT NULL,
     PRIMARY KEY (environment_id, mark)
+);
+
+-- The account in a cloud that all replicas share: one row.
+CREATE TABLE cloud (
+    id       INTEGER PRIMARY KEY CHECK (id = 1),
+    instance TEXT NOT NULL,                    -- tells our machines from those of other services in the account
+    next_at  DOUBLE PRECISION NOT NULL         -- by the database's clock: no machine is created before that
+);
+
+-- Who has a place in its plan, and who waits for one.
+CREATE TABLE cloud_places (
+    key    TEXT PRIMARY KEY,                   -- the environment
+    state  TEXT NOT NULL CHECK (state IN ('waiting', 'promised', 'held')),
+    ahead  INTEGER NOT NULL CHECK (ahead IN (0, 1)),
+    number BIGINT NOT NULL,                    -- the order in the line
+    holder TEXT NOT NULL                       -- the replica, whose death ends a wait and a promise
 );
 
 -- A repository's default branch after its setup and before any agent. The row is there before its snapshot is, and
@@ -508,6 +545,18 @@ CREATE TABLE visits (
     ends_at     DOUBLE PRECISION NOT NULL
 );
 CREATE INDEX visits_ends ON visits (ends_at);
+
+-- A public link to a session, known by the digest of its token.
+CREATE TABLE shares (
+    token_sha256 TEXT PRIMARY KEY,
+    session_id   TEXT NOT NULL REFERENCES sessions (id),
+    made_by      TEXT NOT NULL,
+    made_by_id   BIGINT NOT NULL,
+    of_private   INTEGER NOT NULL,             -- confirmed for a private repository
+    made_at      DOUBLE PRECISION NOT NULL,
+    ends_at      DOUBLE PRECISION NOT NULL
+);
+CREATE INDEX shares_session ON shares (session_id);
 
 -- The replicas that live; used on PostgreSQL. Who has no row writes nothing. ------------------------------------------
 

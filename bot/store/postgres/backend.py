@@ -13,7 +13,7 @@ import psycopg
 from bot.errors import StoreError
 from bot.settings import Secret
 from bot.store.data_directory import Occupied
-from bot.store.postgres import faults, schema
+from bot.store.postgres import access, faults, schema
 from bot.store.postgres.connections import SERVICE, WRITERS, PooledReaders, PostgresWriting, Statements, connect
 from bot.store.postgres.membership import PostgresMembership
 from bot.store.replicas import DatabaseServer, Joining
@@ -101,6 +101,11 @@ class PostgresPlace:
         with _connected(self._url) as connection:
             return schema.exists(connection)
 
+    def require(self) -> None:
+        with _connected(self._url) as connection:
+            access.require_direct(connection)
+            access.require_schemas(connection, _name_of(connection))
+
     def peek(self, work: Callable[[Database], T]) -> T | None:
         with _connected(self._url) as connection:
             return work(Statements(connection)) if schema.exists(connection) else None
@@ -137,9 +142,12 @@ def _prepare(url: str, *, migrate: bool, alone: bool = False) -> str:
     `alone`: the caller keeps services out."""
     with _connected(url) as connection:
         where = _name_of(connection)
+        access.require_direct(connection)
         waiting = schema.inspect(connection, where)
         if waiting and not migrate:
             raise _older(where)
+        if migrate:
+            access.require_schemas(connection, where)
         if waiting:
             schema.migrate(connection, where, alone=alone)
     return where
@@ -174,6 +182,8 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
+        if access.is_poolers(error):
+            raise StoreError(access.POOLER) from None
         raise (StoreError(UNREACHABLE) if faults.is_lost(error) else faults.translate(error)) from None
 
 

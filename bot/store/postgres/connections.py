@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.adapt import Loader
 from psycopg.pq import TransactionStatus
+from psycopg.sql import SQL
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from bot.errors import StoreError, TransientError
@@ -56,7 +57,12 @@ _KEEPALIVE = {
     "tcp_user_timeout": STATEMENT_SECONDS * 1000,
 }
 _RETRY_SECONDS = 0.2
-_LOCK = "SELECT pg_current_xact_id()::text FROM (SELECT pg_advisory_xact_lock(%s)) AS writer"
+_BEGIN = SQL(
+    "BEGIN; SELECT pg_current_xact_id()::text FROM (SELECT pg_advisory_xact_lock({})) AS writer;"
+    " SELECT 1 FROM replicas WHERE id = {}"
+)
+"""One round trip, but statements of their own: the last one sees what was committed before the lock was ours. It is no
+pipeline of psycopg's, after which PostgreSQL does not count how long the transaction stands still."""
 
 
 class _Number(Loader):
@@ -164,12 +170,11 @@ class PostgresWriting:
         if self._connection is None or self._connection.closed:
             self._connection = connect(self._url)
         self._watched.enter_context(WATCH.over(self._connection))
-        with self._connection.pipeline():  # one round trip, but statements of their own: the last one sees what was
-            self._connection.execute("BEGIN")  # committed before the lock was ours
-            locked = self._connection.execute(_LOCK, (WRITERS,))
-            lives = self._connection.execute("SELECT 1 FROM replicas WHERE id = %s", (self._replica,))
-        (self._transaction,) = locked.fetchone() or ("",)
-        if self._replica is not None and lives.fetchone() is None:
+        found = self._connection.execute(_BEGIN.format(WRITERS, self._replica))
+        found.nextset()
+        (self._transaction,) = found.fetchone() or ("",)
+        found.nextset()
+        if self._replica is not None and found.fetchone() is None:
             self._on_replaced()
             raise Replaced
         return Statements(self._connection)

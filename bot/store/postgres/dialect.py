@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_PIECES = re.compile(r"'(?:[^']|'')*'|::|:([a-z_][a-z0-9_]*)|%|\bINDEXED BY \w+|\bIS (NOT )?(?=:)")
+_PIECES = re.compile(r"julianday\('now'\)|'(?:[^']|'')*'|::|:([a-z_][a-z0-9_]*)|%|\bINDEXED BY \w+|\bIS (NOT )?(?=:)")
+_JULIAN = "(extract(epoch FROM clock_timestamp())::float8 / 86400.0 + 2440587.5)"
 _TEXT = re.compile(r"\bTEXT\b")
 
 
 @lru_cache(maxsize=1024)
 def statement(sql: str) -> str:
-    """`:name` becomes psycopg's placeholder; a hint for SQLite's planner goes; IS compares values of any kind."""
+    """`:name` becomes psycopg's placeholder; a hint for SQLite's planner goes; IS compares values of any kind; SQLite
+    tells its time in julian days."""
     return _PIECES.sub(_piece, sql)
 
 
@@ -29,4 +31,6 @@ def _piece(found: re.Match[str]) -> str:
         return f"IS {'' if found.group(2) else 'NOT '}DISTINCT FROM "
     if piece.startswith("INDEXED"):
         return ""
+    if piece.startswith("julianday"):
+        return _JULIAN
     return piece.replace("%", "%%")

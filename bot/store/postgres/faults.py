@@ -45,5 +45,5 @@ def translate(error: BaseException) -> BaseException:
     if state in _STANDBY:
         return TransientError("PostgreSQL is read-only: a standby, or one that is being switched.", retry_after=10.0)
     if state.startswith(_DENIED):
-        return StoreError("PostgreSQL refuses Forgehand's user. It must own the schema bot, and may create it.")
+        return StoreError("PostgreSQL refuses Forgehand's user. It must own the schemas bot and dbos.")
     return error

@@ -11,7 +11,7 @@ import psycopg
 from bot.errors import StoreError
 from bot.store import migrations
 from bot.store.data_directory import Occupied
-from bot.store.postgres import dialect
+from bot.store.postgres import access, dialect
 from bot.store.postgres.connections import EACH_NEEDS, SCHEMA, SERVICE, WRITERS
 from bot.store.replicas import DatabaseServer
 
@@ -36,7 +36,8 @@ def migrate(connection: psycopg.Connection[Any], where: str, *, alone: bool) -> 
     runs whose statements the new schema would break."""
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (WRITERS,))
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+        if connection.execute("SELECT to_regnamespace(%s)", (SCHEMA,)).fetchone() == (None,):
+            connection.execute(f"CREATE SCHEMA {SCHEMA}")  # with IF NOT EXISTS, PostgreSQL asks for the right anyway
         connection.execute(_APPLIED)
         applied = {row[0] for row in connection.execute("SELECT name FROM migrations")}
         waiting = [one for one in migrations.known() if one.name not in applied]
@@ -71,7 +72,8 @@ def server(connection: psycopg.Connection[Any]) -> DatabaseServer:
     row = connection.execute(asked).fetchone()
     assert row is not None
     version, now, most, used = row
-    return DatabaseServer(version.partition(" ")[0], now, time.monotonic() - began, most, used, EACH_NEEDS)
+    took, is_pooled = time.monotonic() - began, access.is_pooled(connection)
+    return DatabaseServer(version.partition(" ")[0], now, took, most, used, EACH_NEEDS, is_pooled)
 
 
 def exists(connection: psycopg.Connection[Any]) -> bool:

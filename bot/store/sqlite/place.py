@@ -62,6 +62,9 @@ class SqlitePlace:
     def exists(self) -> bool:
         return self._path.exists()
 
+    def require(self) -> None:
+        """The data directory is checked by itself."""
+
     def peek(self, work: Callable[[Database], T]) -> T | None:
         if not self._path.is_file() or self._path.stat().st_size == 0:
             return None

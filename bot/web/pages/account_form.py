@@ -63,6 +63,13 @@ def trigger_fields(own: Choices, entered: Entered) -> list[Field]:
     return found
 
 
+def sharing_field(own: Choices, entered: Entered) -> Field:
+    choice = own.get(account_settings.SHARING)
+    stored = str(choice.value) if choice and choice.value else ""
+    field = _field(account_settings.SHARING, account_settings.SHARING_TITLE, stored, entered)
+    return {**field, "source": account_settings.source(ACCOUNT, choice) if stored else ""}
+
+
 def _field(name: str, title: str, stored: str, entered: Entered) -> Field:
     typed = stored if entered.typed is None else entered.typed.get(name, "")
     return {"name": name, "title": title, "typed": typed, "problem": entered.problems.get(name, "")}
@@ -70,7 +77,7 @@ def _field(name: str, title: str, stored: str, entered: Entered) -> Field:
 
 async def change_limits(store: Store, limits: Limits, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
     changed = await _change(store, row, visitor, fields, account_settings.read_limits(fields, limits))
-    titles = {one.name: one.title.lower() for one in LIMITS}
+    titles = {one.name: f"{one.title[:1].lower()}{one.title[1:]}" for one in LIMITS}
     return _said([titles[name] for name in changed], "The change applies from the next request to the model.")
 
 
@@ -79,6 +86,11 @@ async def change_triggers(store: Store, row: InstallationRow, visitor: Visitor, 
     return _said(
         [name.replace("_", " ") for name in changed], "The change applies to repositories without their own file."
     )
+
+
+async def change_sharing(store: Store, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
+    changed = await _change(store, row, visitor, fields, account_settings.read_sharing(fields))
+    return _said(["public links" for _ in changed], "Links that are no longer allowed show nothing from now on.")
 
 
 async def _change(store: Store, row: InstallationRow, visitor: Visitor, fields: Fields, found: Found) -> list[str]:

@@ -73,8 +73,9 @@ def summed(series: Series) -> list[tuple[float, float]]:
     return [*((at, 0.0) for at, _ in series[:1]), *((at, total) for (at, _), total in zip(series, totals, strict=True))]
 
 
-def bars(rows: Sequence[tuple[str, float]]) -> list[Bar]:
-    top = max((value for _, value in rows), default=0.0) or 1.0
+def bars(rows: Sequence[tuple[str, float]], least: float = 0.0) -> list[Bar]:
+    """Draw each as a share of the longest, or of `least` if all are shorter."""
+    top = max([value for _, value in rows] + [least]) or 1.0
     return [Bar(name, f"${value:.2f}", round(value / top * 100, 2)) for name, value in rows]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
@@ -24,6 +24,12 @@ COMMON = {
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; frame-ancestors 'none'; form-action 'self'"
+)
+
+
+PUBLIC = {**COMMON, "Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex, nofollow, noarchive"}
+PUBLIC_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
 )
 
 
@@ -53,6 +59,11 @@ class Pages:
         policy = " ".join([POLICY, *forms_go_to])
         text = self.fragment(template, **values)
         return HTMLResponse(text, status, headers={**COMMON, "Content-Security-Policy": policy})
+
+    def public(self, template: str, values: Mapping[str, object], *, status: int = 200) -> HTMLResponse:
+        """Render a page for strangers: no script, no form, nothing for search engines, and no word of its address."""
+        headers = {**PUBLIC, "Content-Security-Policy": PUBLIC_POLICY}
+        return HTMLResponse(self.fragment(template, **values), status, headers=headers)
 
 
 def static_routes() -> list[BaseRoute]:

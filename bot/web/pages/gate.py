@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -14,6 +14,7 @@ from bot.store.base import Store
 from bot.web.pages import forms, visitors
 from bot.web.pages.access import Place, VisitorAccess
 from bot.web.pages.frame import COMMON, Pages
+from bot.web.pages.operators import Operators
 from bot.web.pages.sign_in import SignIn
 from bot.web.pages.visitors import Visitor, Visitors
 
@@ -38,6 +39,7 @@ class Gate:
     people: Visitors
     access: VisitorAccess
     sign_in: SignIn
+    operators: Operators
 
     def page(self, show: Show) -> Endpoint:
         """Let only people in who are signed in, and show errors as a page."""
@@ -48,6 +50,7 @@ class Gate:
                 query = f"?{request.url.query}" if request.url.query else ""
                 back = request.url.path + query if request.method == "GET" else "/"  # a form is not sent again
                 return self.sign_in.page(back, status=401)
+            visitor = replace(visitor, operates=await self.operators.names(visitor))
             try:
                 return await show(request, visitor)
             except Hidden:
@@ -119,7 +122,10 @@ class Stay:
 
 def number(request: Request, name: str) -> int:
     """Read a number from the address; raise Hidden if nothing of ours can have it."""
-    text = str(request.path_params[name])
+    return number_in(str(request.path_params[name]))
+
+
+def number_in(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= LONGEST_NUMBER):
         raise Hidden("no such number")
     return int(text)

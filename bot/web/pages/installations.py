@@ -1,39 +1,34 @@
-"""Shows an account's settings and spending to its owners only; they can set the model's key, but never see it."""
+"""Shows an account's settings to its owners only; they can set the model's key, but never see it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from bot import account_settings
-from bot.errors import Hidden, NotAllowed, UserError, VaultError
-from bot.models import InstallationId
+from bot.errors import NotAllowed, UserError, VaultError
 from bot.sessions.money import spending_limits
 from bot.sessions.money.spending_limits import Ceilings
 from bot.settings import Secret, Settings
-from bot.store import accounts, audit, repos, spend
+from bot.store import accounts, audit, repo_configs, repos
 from bot.store.repos import InstallationRow, InstallationState
 from bot.store.spend import Payers
 from bot.vault import NAMES, TERMS, Vault
 from bot.web.credentials import proven
-from bot.web.pages import account_form, drawing
+from bot.web.pages import account_form
 from bot.web.pages.account_form import NOTHING, Entered, WrongFields
-from bot.web.pages.gate import Act, Fields, Gate, number
+from bot.web.pages.gate import Act, Fields, Gate
+from bot.web.pages.ownership import owned
 from bot.web.pages.visitors import Visitor
-from bot.words import on_money
 
 MOST_ASKED = 40
 MOST_TRAIL = 10
-SPEND_DAYS = 30
-MOST_BARS = 20
-PARTS = {"day": "day", "repo": "repository", "user": "person"}
+MOST_REPOSITORIES = 200
 Change = Callable[[InstallationRow, Visitor, Fields], Awaitable[str]]
 
 
@@ -50,6 +45,7 @@ class InstallationPages:
             "forget": self._forget_key,
             "limits": partial(account_form.change_limits, self._gate.store, self._settings.limits),
             "triggers": partial(account_form.change_triggers, self._gate.store),
+            "sharing": partial(account_form.change_sharing, self._gate.store),
         }
         return [
             Route("/installations", self._gate.page(self._list)),
@@ -58,7 +54,6 @@ class InstallationPages:
                 Route(f"{at}/{name}", self._gate.form(self._changing(change)), methods=["POST"])
                 for name, change in changes.items()
             ),
-            Route(f"{at}/spend", self._gate.page(self._spend)),
         ]
 
     async def _list(self, request: Request, visitor: Visitor) -> Response:
@@ -77,22 +72,14 @@ class InstallationPages:
         except NotAllowed as error:
             return str(error) if row.account.lower() in self._settings.github.accounts else False
 
-    async def _row(self, request: Request, visitor: Visitor, *, fresh: bool = False) -> InstallationRow:
-        row = await repos.installation(self._gate.store, InstallationId(number(request, "id")))
-        if row is None or row.state is InstallationState.DELETED:
-            raise Hidden("no such installation")
-        if not await self._gate.access.is_admin(visitor, row.id, fresh=fresh):
-            raise Hidden("somebody else's")
-        return row
-
     async def _show(self, request: Request, visitor: Visitor) -> Response:
-        return await self._page(visitor, await self._row(request, visitor))
+        return await self._page(visitor, await owned(self._gate, request, visitor))
 
     def _changing(self, change: Change) -> Act:
         """Check the ownership now, make the change, and show a mistake on the same page."""
 
         async def act(request: Request, visitor: Visitor, fields: Fields) -> Response:
-            row = await self._row(request, visitor, fresh=True)
+            row = await owned(self._gate, request, visitor, fresh=True)
             try:
                 return await self._page(visitor, row, said=await change(row, visitor, fields))
             except WrongFields as wrong:
@@ -145,38 +132,14 @@ class InstallationPages:
             terms=TERMS,
             limits=account_form.limit_fields(limits, own, spent, entered),
             triggers=account_form.trigger_fields(own, entered),
+            sharing=account_form.sharing_field(own, entered),
+            sharing_choices=account_settings.SHARING_CHOICES,
             version=account_settings.version(own),
             timeout=limits.timeout_minutes,
+            repositories=await repo_configs.of_installation(store, row.id, MOST_REPOSITORIES),
+            github=self._settings.github.url,
             trail=await audit.about(store, row.account, MOST_TRAIL),
             command=self._settings.command,
             said=said,
             wrong=wrong,
         )
-
-    async def _spend(self, request: Request, visitor: Visitor) -> Response:
-        row, store = await self._row(request, visitor), self._gate.store
-        since = (store.now() // 86400 - SPEND_DAYS + 1) * 86400
-        parts, total, unconfirmed = [], 0.0, 0.0
-        for by, name in PARTS.items():
-            found = await spend.summed(store, by, since, row.id)
-            rows = [_named(one, by) for one in found]
-            total, unconfirmed = sum(usd for _, usd in rows), sum(one["unconfirmed_usd"] for one in found)
-            parts.append({"name": name, "bars": drawing.bars(rows if by == "day" else rows[:MOST_BARS])})
-        return self._gate.pages.render(
-            "spend.html",
-            title=f"What {row.account} spends",
-            visitor=visitor,
-            id=row.id,
-            account=row.account,
-            days=SPEND_DAYS,
-            total=total,
-            unconfirmed=on_money.unconfirmed(unconfirmed),
-            parts=parts,
-        )
-
-
-def _named(row: dict[str, Any], by: str) -> tuple[str, float]:
-    name = row[by]
-    if by == "day":
-        name = datetime.fromtimestamp(name * 86400, UTC).strftime("%Y-%m-%d")
-    return str(name or "unknown"), float(row["cost_usd"] + row["sandbox_usd"])

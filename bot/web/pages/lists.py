@@ -42,6 +42,8 @@ class Filters:
     state: str = ""
     person: str = ""
     before: str = ""
+    noise: str = ""
+    """Deliveries: `1` also shows what our own work caused."""
 
     @classmethod
     def of(cls, query: QueryParams) -> Filters:
@@ -53,7 +55,8 @@ class Filters:
 
     def address(self, path: str, mark: ListPosition | None = None) -> str:
         before = f"{mark.at!r}~{mark.id}" if mark else ""
-        given = {"repo": self.repo, "state": self.state, "person": self.person, "before": before}
+        given = {"repo": self.repo, "state": self.state, "person": self.person, "noise": self.noise}
+        given["before"] = before
         query = urlencode({name: value for name, value in given.items() if value})
         return f"{path}?{query}" if query else path
 
@@ -69,8 +72,9 @@ class Front:
 
 
 class ListPages:
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: Gate, github_url: str) -> None:
         self._gate = gate
+        self._github_url = github_url
 
     def routes(self) -> list[BaseRoute]:
         return [Route("/", self._gate.page(self._home)), Route("/deliveries", self._gate.page(self._deliveries))]
@@ -117,9 +121,8 @@ class ListPages:
         wanted = await self._wanted(filters, list(DeliveryState))
         rows: list[lists.ListedDelivery] = []
         more = False
-        thinned = not filters.state and not filters.person  # a long turn edits its comment hundreds of times
         if wanted:
-            wanted = replace(wanted, without=replies.OWN_EDIT if thinned else "")
+            wanted = replace(wanted, without=() if filters.noise else replies.NOISE)
             rows, more = await self._visible(visitor, lists.delivered, wanted, lambda found: found.may_write)
         return self._gate.pages.render(
             "deliveries.html",
@@ -128,7 +131,8 @@ class ListPages:
             rows=rows,
             states=list(DeliveryState),
             filters=filters,
-            thinned=thinned,
+            github=self._github_url,
+            noise=replace(filters, noise="" if filters.noise else "1").address("/deliveries"),
             first=filters.address("/deliveries"),
             older=filters.address("/deliveries", rows[-1].mark) if more else "",
         )

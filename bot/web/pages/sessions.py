@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from bot.errors import Hidden, StoreError
 from bot.handlers import buttons
 from bot.handlers.desk import Desk
-from bot.kinds.shape import OnFork
-from bot.models import Person, SessionId
+from bot.models import Person
 from bot.sessions import declared_checks
-from bot.sessions.publish import rescue
-from bot.store import conversation, sessions
+from bot.store import conversation
 from bot.store.sessions import Session
-from bot.web.pages import downloads
-from bot.web.pages.access import Place
+from bot.web.pages import downloads, visited
 from bot.web.pages.frame import COMMON
-from bot.web.pages.gate import GONE, Act, Fields, Gate, Stay, number
+from bot.web.pages.gate import GONE, Act, Fields, Gate, Stay
 from bot.web.pages.stream import EventStream, StreamLimit, event
 from bot.web.pages.visitors import Visitor
 from bot.web.pages.watch import Watched, Watching
@@ -30,7 +25,6 @@ from bot.web.pages.watch import Watched, Watching
 MOST_STREAMS = 3000
 MOST_STREAMS_EACH = 40
 LOG_PAGE = 100
-_ID = re.compile(r"[a-z0-9]{8}")
 
 
 class SessionPages:
@@ -47,28 +41,16 @@ class SessionPages:
             Route(f"{at}/events", self._gate.plain(self._stream)),
             Route(f"{at}/log", self._gate.plain(self._log)),
             Route(f"{at}/checks", self._gate.plain(self._checks)),
-            Route(f"{at}/patch/{{n}}", self._gate.plain(self._patch)),
             Route(f"{at}/stop", self._gate.form(self._pressing(buttons.press_stop)), methods=["POST"]),
             Route(f"{at}/retry", self._gate.form(self._pressing(buttons.press_retry)), methods=["POST"]),
         ]
 
-    async def _session(self, request: Request, visitor: Visitor) -> Session:
-        """Raise Hidden for people who cannot read its repository."""
-        name = request.path_params["id"]
-        try:
-            found = await sessions.session(self._gate.store, SessionId(name)) if _ID.fullmatch(name) else None
-        except StoreError:
-            found = None
-        if found is None or not await self._gate.access.may_read(visitor, _place(found)):
-            raise Hidden("no such session")
-        return found
-
     async def _show(self, request: Request, visitor: Visitor) -> Response:
-        session = await self._session(request, visitor)
+        session = await visited.session_of(self._gate, request, visitor)
         watched = self._watching.of(session.id)
         await watched.refresh()
         thread, settings = session.thread, self._desk.settings
-        permission = await self._gate.access.permission(visitor, _place(session))
+        permission = await self._gate.access.permission(visitor, visited.place_of(session))
         kind = "pull" if thread.is_pull else "issues"
         return self._gate.pages.render(
             "session.html",
@@ -87,14 +69,14 @@ class SessionPages:
 
     def _pressing(self, press: Callable[[Session, Person, Desk], Awaitable[object]]) -> Act:
         async def act(request: Request, visitor: Visitor, fields: Fields) -> Response:
-            session = await self._session(request, visitor)
+            session = await visited.session_of(self._gate, request, visitor)
             await press(session, Person(visitor.id, visitor.login), self._desk)
             return RedirectResponse(f"/sessions/{session.id}", 303, COMMON)
 
         return act
 
     async def _log(self, request: Request, visitor: Visitor) -> Response:
-        session = await self._session(request, visitor)
+        session = await visited.session_of(self._gate, request, visitor)
 
         async def lines() -> AsyncGenerator[bytes, None]:
             after = 0
@@ -102,37 +84,25 @@ class SessionPages:
                 after = rows[-1].seq
                 yield "".join(f"{row.line}\n" for row in rows).encode()
 
-        return downloads.download(f"forgehand-{session.id}.log", lines(), self._stay(visitor, session))
+        return downloads.download(f"forgehand-{session.id}.log", lines(), visited.stay(self._gate, visitor, session))
 
     async def _checks(self, request: Request, visitor: Visitor) -> Response:
-        session = await self._session(request, visitor)
+        session = await visited.session_of(self._gate, request, visitor)
         files = await declared_checks.outputs_of(self._desk.files, session.id)
-        name, stay = f"forgehand-{session.id}-checks.log", self._stay(visitor, session)
+        name, stay = f"forgehand-{session.id}-checks.log", visited.stay(self._gate, visitor, session)
         return downloads.download(name, downloads.of_files(files), stay)
 
-    async def _patch(self, request: Request, visitor: Visitor) -> Response:
-        """Hand out a turn's work on a fork, as long as it is kept."""
-        session = await self._session(request, visitor)
-        n = number(request, "n")
-        found = next((one for one in await sessions.turns_of(self._gate.store, session.id) if one.n == n), None)
-        name = found.part(OnFork).patch if found else None
-        file = await self._desk.files.fetch(rescue.kept_name(name)) if name else None
-        if file is None:
-            raise Hidden("no such patch")
-        return FileResponse(file, media_type="application/octet-stream", filename=file.name, headers={**COMMON})
-
     async def _stream(self, request: Request, visitor: Visitor) -> Response:
-        session = await self._session(request, visitor)
+        session = await visited.session_of(self._gate, request, visitor)
         if refusal := self._limit.refusal(visitor.id):
             return refusal
         watched = self._watching.of(session.id)
         await watched.refresh()
         given = request.headers.get("last-event-id") or request.query_params.get("after", "")
         after = int(given) if given.isascii() and given.isdecimal() and len(given) < 18 else 0
-        return EventStream(self._limit.counted(visitor.id, _allowed(self._stay(visitor, session), watched, after)))
-
-    def _stay(self, visitor: Visitor, session: Session) -> Stay:
-        return Stay(self._gate, visitor, _place(session))
+        return EventStream(
+            self._limit.counted(visitor.id, _allowed(visited.stay(self._gate, visitor, session), watched, after))
+        )
 
 
 async def _allowed(stay: Stay, watched: Watched, after: int) -> AsyncGenerator[bytes, None]:
@@ -143,7 +113,3 @@ async def _allowed(stay: Stay, watched: Watched, after: int) -> AsyncGenerator[b
                 yield event("gone", GONE)
                 return
             yield chunk
-
-
-def _place(session: Session) -> Place:
-    return session.thread.repo, session.installation_id

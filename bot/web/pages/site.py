@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
@@ -13,22 +14,47 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot.funds import BudgetTerms
 from bot.handlers.desk import Desk
+from bot.outbound import Redactor
 from bot.vault import Vault
+from bot.web.health import Parts
 from bot.web.pages import origin
 from bot.web.pages.access import VisitorAccess
+from bot.web.pages.changes import ChangesPages, ChangesPictures
+from bot.web.pages.findings import Examination, Examine
 from bot.web.pages.frame import COMMON, Pages, static_routes
 from bot.web.pages.front import FrontStream
 from bot.web.pages.gate import Gate
 from bot.web.pages.installations import InstallationPages
+from bot.web.pages.kept_work import KeptWorkPages
 from bot.web.pages.lists import ListPages
+from bot.web.pages.operator import OperatorPages
+from bot.web.pages.operators import Operators
+from bot.web.pages.replays import ReplayButton
 from bot.web.pages.sessions import SessionPages
+from bot.web.pages.share_access import ShareAccess
+from bot.web.pages.shared import SharedPages
+from bot.web.pages.sharing import SharingPages
 from bot.web.pages.sign_in import SignIn
+from bot.web.pages.spending import SpendPages
 from bot.web.pages.visitors import Visitors
 from bot.web.pages.watch import Watching
 from sandbox.agents.base import Agent
 
 STARTING = "Forgehand is starting. Please load this page again in a moment.\n"
 ENDING = "Forgehand is stopping. Please load this page again in a moment.\n"
+
+
+@dataclass(frozen=True)
+class SiteParts:
+    """The parts of the service that the pages show and change."""
+
+    desk: Desk
+    vault: Vault
+    agent: Agent
+    redactor: Redactor
+    parts: Parts
+    examine: Examine
+    """The check-up of `forgehand doctor`."""
 
 
 class Site:
@@ -49,20 +75,33 @@ class Site:
             self._watching.nudge()
 
     @asynccontextmanager
-    async def opened(self, desk: Desk, vault: Vault, agent: Agent) -> AsyncIterator[None]:
+    async def opened(self, given: SiteParts) -> AsyncIterator[None]:
+        desk, agent = given.desk, given.agent
         pages, settings = await asyncio.to_thread(Pages), desk.settings
         people, access = Visitors(desk.store), VisitorAccess(desk.github, desk.store.now)
         sign_in = SignIn(pages, people, settings.github, settings.public_url)
-        gate = Gate(desk.store, pages, people, access, sign_in)
+        operators = Operators(desk.github, settings.github.operators)
+        gate = Gate(desk.store, pages, people, access, sign_in, operators)
+        examination = Examination(given.examine)
         watching = Watching(desk.store, pages, agent, BudgetTerms.of(desk.settings.limits))
-        lists = ListPages(gate)
+        lists = ListPages(gate, settings.github.url)
         front = FrontStream(gate, lists)
+        pictures = ChangesPictures(gate, desk, agent)
+        changes = ChangesPages(gate, desk, pictures)
+        shares = ShareAccess(desk.store, desk.github, access)
         routes = [
             *sign_in.routes(),
             *lists.routes(),
             *front.routes(),
             *SessionPages(gate, desk, watching).routes(),
-            *InstallationPages(gate, settings, vault).routes(),
+            *changes.routes(),
+            *KeptWorkPages(gate, desk).routes(),
+            *SharingPages(gate, shares, settings.public_url).routes(),
+            *SharedPages(pages, shares, watching, pictures, given.redactor).routes(),
+            *InstallationPages(gate, settings, given.vault).routes(),
+            *SpendPages(gate, settings.limits).routes(),
+            *OperatorPages(gate, desk, given.parts, examination).routes(),
+            *ReplayButton(gate, desk).routes(),
             *static_routes(),
         ]
         at = origin.At(Starlette(routes=routes), settings.public_url or "")
@@ -73,6 +112,8 @@ class Site:
             self._app = _waiting(ENDING)
             watching.close()
             front.close()
+            changes.close()
+            await examination.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)

@@ -25,6 +25,8 @@ class Visitor:
     ends_at: float
     csrf: str = field(repr=False)  # every form that we give to this browser carries it
     mark: str = field(repr=False)
+    operates: bool = False
+    """Whether to show the way to the operator's page; it asks again."""
 
 
 class Visitors:

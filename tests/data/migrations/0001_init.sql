@@ -1,8 +1,9 @@
 -- Rows of each table, for later migrations to go over.
 INSERT INTO installations (id, account, account_id, state, updated_at) VALUES
     (1, 'octo', 10, 'active', 1790000000.0);
-INSERT INTO repos (id, installation_id, owner, name, private, default_branch, updated_at, removed_at) VALUES
-    (7, 1, 'octo', 'calc', 1, 'main', 1790000000.0, 1790000800.0);
+INSERT INTO repos (id, installation_id, owner, name, private, default_branch, config_state, config_problem,
+                   config_read_at, updated_at, removed_at) VALUES
+    (7, 1, 'octo', 'calc', 1, 'main', 'error', 'line 2: no such key', 1790000001.0, 1790000000.0, 1790000800.0);
 INSERT INTO threads (id, repo_id, installation_id, number, is_pull, told_refused) VALUES
     ('7#5', 7, 1, 5, 0, 0);
 INSERT INTO sessions (id, thread_id, branch, created_at, budget_usd) VALUES
@@ -48,9 +49,11 @@ INSERT INTO ci_watches (repo_id, number, round, sha, event_at, due_at, reruns) V
     (7, 4, 2, '1111111111111111111111111111111111111111', 1790001400.0, 1790001415.0, '{"runs": {"81": 1}, "names": ["test"], "note": ""}');
 INSERT INTO ci_attempts (source, repo_id, number, round, sha, failing, notes, moved, at) VALUES
     ('ci:7:4:2:1111111111111111111111111111111111111111', 7, 4, 2, '1111111111111111111111111111111111111111', '["test"]', '[]', 0, 1790001420.0);
-INSERT INTO findings (id, session_id, turn, place, repo_id, number, state, path, line, body, code_sha256, code_lines,
-at) VALUES
-    ('abcd1234-2-1', 'abcd1234', 2, 1, 7, 3, 'open', 'a.py', 4, 'This divides by zero.', 'c0de', 1, 1790000500.0);
+INSERT INTO findings (id, session_id, turn, place, repo_id, number, state, severity, path, line, body, code_sha256,
+code_lines, at) VALUES
+    ('abcd1234-2-1', 'abcd1234', 2, 1, 7, 3, 'open', 'major', 'a.py', 4, 'This divides by zero.', 'c0de', 1, 1790000500.0);
+INSERT INTO dismissals (finding_id, repo_id, number, path, line, body, code_sha256, login, why, source, at) VALUES
+    ('abcd1234-2-2', 7, 3, 'a.py', 9, 'Nobody calls this.', 'c0de', 'alice', 'A plug-in does.', 'tick:7:1', 1790000600.0);
 INSERT INTO signed_commits (session_id, commit_sha, signed_sha, at) VALUES
     ('abcd1234', '1111111111111111111111111111111111111111', '2222222222222222222222222222222222222222', 1790000400.0);
 INSERT INTO environments (id, session_id, turn, state, made_of, prepared, setup_sha256, kept_until, updated_at,
@@ -59,6 +62,9 @@ purpose, home) VALUES
     ('abcd1234-9-checks', 'abcd1234', 9, 'used', 'checks', 0, NULL, NULL, 1790001300.0, 'checks', '{".profile": "00ff"}');
 INSERT INTO environment_marks (environment_id, mark) VALUES
     ('abcd1234-1', '0123456789abcdef0123456789abcdef');
+INSERT INTO cloud (id, instance, next_at) VALUES (1, '0123456789abcdef', 1790000100.0);
+INSERT INTO cloud_places (key, state, ahead, number, holder) VALUES
+    ('abcd1234-1', 'held', 0, 1, 'a1b2c3d4e5f6');
 INSERT INTO snapshots (name, repo_id, template, setup_sha256, setup, egress, commit_sha, branch, state, shallow,
 attempts, created_at) VALUES
     ('forgehand-7-1', 7, '', 'ab12', '["make"]', '[]', 'c0ffee', 'main', 'making', '[]', 0, 1790000100.0);
@@ -94,6 +100,8 @@ INSERT INTO raises (source, session_id, usd, login, at) VALUES
     ('comment:7:99', 'abcd1234', 3.0, 'alice', 1790001400.0);
 INSERT INTO credentials (name, installation_id, ciphertext, updated_at) VALUES
     ('ANTHROPIC_API_KEY', 1, 'v1.x.y', 1790000000.0);
+INSERT INTO shares (token_sha256, session_id, made_by, made_by_id, of_private, made_at, ends_at) VALUES
+    ('ee', 'abcd1234', 'alice', 11, 1, 1790000000.0, 1790086400.0);
 INSERT INTO visits (mark_sha256, user_id, login, began_at, ends_at) VALUES
     ('aa11', 11, 'alice', 1790001300.0, 1790030100.0);
 INSERT INTO requests (id, kind, body, state, created_at) VALUES
