@@ -6,7 +6,7 @@ import re
 
 from playwright.async_api import Page, expect
 
-from bot.simulation.anthropic import Call, Say, Script, Wait
+from bot.simulation.anthropic import Call, Say, Script, Step, Wait
 from bot.web.pages.query import PAGE
 from tests.bench.session_page import measured
 from tests.browser.test_session_page import SESSION_MS, browser, pytestmark, serious, sign_in
@@ -190,7 +190,7 @@ async def test_session_page_without_javascript_finds_filters_and_leads_everywher
 async def test_session_page_follows_only_while_asked_to_and_shows_the_pull_request_by_itself(world: World) -> None:
     many = [Call("Bash", {"command": f"echo {n}", "description": f"Count to {n}"}, f"Words {n}.") for n in range(30)]
     write = Call("Bash", {"command": "echo more >> notes.md", "description": "Write"})
-    script = [*many[:15], Wait("read"), *many[15:], Wait("followed"), write, Say("All said.")]
+    script: list[Step] = [*many[:15], Wait("read"), *many[15:], Wait("followed"), write, Say("All said.")]
     world.model.default(Script(script))
     async with world.bot() as service, browser(world) as (context, complaints):
         world.say("/claude go on")
