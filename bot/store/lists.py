@@ -32,6 +32,8 @@ class Wanted:
     """Repositories to leave out."""
     without: Collection[str] = ()
     """Reasons whose deliveries to leave out."""
+    unheeded_of: str = ""
+    """The sender whose ignored deliveries to leave out."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,9 @@ async def delivered(store: Store, wanted: Wanted, limit: int) -> list[ListedDeli
     if reasons:
         named = ", ".join(f":{name}" for name in reasons)
         parts.append(f"AND COALESCE(deliveries.reason, '') NOT IN ({named})")
+    if wanted.unheeded_of:
+        parts.append("AND (deliveries.state <> 'ignored' OR COALESCE(deliveries.sender, '') <> :ours)")
+        reasons["ours"] = wanted.unheeded_of
     sql = f"{' '.join(parts)} ORDER BY deliveries.received_at DESC, deliveries.guid DESC LIMIT :limit"
     return await ListedDelivery.many(store, sql, **_values(wanted), **reasons, limit=limit)
 

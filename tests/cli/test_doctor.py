@@ -26,7 +26,7 @@ async def test_all_is_well_and_said_line_by_line(world: World) -> None:
         people = await forgehand({**world.environment, "FORGEHAND_PORT": service.url.rpartition(":")[2]}, "doctor")
     assert ran.code == 0, ran.out
     names = "disk database git model claude sandbox app permissions events clock installed webhook ping deliveries "
-    names += "signatures"
+    names += "pages signatures"
     assert {*names.split(), "model key"} == found.keys()
     assert all(one["level"] == "good" for one in found.values()), found
     assert people.code == 0 and "✓ permissions" in people.out

@@ -69,6 +69,11 @@ async def known(world: World) -> Known:
     found: Known = {}
     for name, labels in SHOWN.findall(text):
         found.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
+    listed = re.findall(r"^# TYPE (forgehand_\w+) ", text, re.MULTILINE)
+    labelled = re.findall(r'_by\(\s*"(forgehand_\w+)", [^,]+, "(\w+)"', inspect.getsource(metrics))
+    for name, label in labelled:  # one without a sample yet shows none of its labels
+        for one in {name, f"{name}_total"} & {*listed}:
+            found.setdefault(one, set()).add(label)
     among = re.findall(r'"(forgehand_\w+)"', inspect.getsource(metrics._among))
     return found | {name: set() for name in among}
 

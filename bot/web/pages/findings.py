@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 FRESH_SECONDS = 60.0
 
 
-class Finding(Protocol):
+class CheckupLine(Protocol):
     """A line of the check-up."""
 
     @property
@@ -30,12 +30,12 @@ class Finding(Protocol):
     def fix(self) -> str: ...
 
 
-Examine = Callable[[], Awaitable[Sequence[Finding]]]
+Examine = Callable[[], Awaitable[Sequence[CheckupLine]]]
 
 
 @dataclass(frozen=True)
 class Examined:
-    findings: Sequence[Finding] = ()
+    findings: Sequence[CheckupLine] = ()
     at: float | None = None
     """When they were found; None: not yet."""
     trouble: str = ""
@@ -43,7 +43,7 @@ class Examined:
     """A look is under way."""
 
     @property
-    def amiss(self) -> list[Finding]:
+    def amiss(self) -> list[CheckupLine]:
         return [one for one in self.findings if one.level != "good"]
 
 

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from bot.errors import UserError
+from bot.github.client import GitHubApp
 from bot.models import Outcome, Permission
 from bot.store import lists, repos
 from bot.store.base import Store
@@ -72,9 +73,9 @@ class Front:
 
 
 class ListPages:
-    def __init__(self, gate: Gate, github_url: str) -> None:
+    def __init__(self, gate: Gate, github: GitHubApp) -> None:
         self._gate = gate
-        self._github_url = github_url
+        self._github = github
 
     def routes(self) -> list[BaseRoute]:
         return [Route("/", self._gate.page(self._home)), Route("/deliveries", self._gate.page(self._deliveries))]
@@ -122,7 +123,9 @@ class ListPages:
         rows: list[lists.ListedDelivery] = []
         more = False
         if wanted:
-            wanted = replace(wanted, without=() if filters.noise else replies.NOISE)
+            if not filters.noise:
+                ours = (await self._github.identity()).bot_login
+                wanted = replace(wanted, without=replies.NOISE, unheeded_of=ours)
             rows, more = await self._visible(visitor, lists.delivered, wanted, lambda found: found.may_write)
         return self._gate.pages.render(
             "deliveries.html",
@@ -131,7 +134,7 @@ class ListPages:
             rows=rows,
             states=list(DeliveryState),
             filters=filters,
-            github=self._github_url,
+            github=self._github.web_url,
             noise=replace(filters, noise="" if filters.noise else "1").address("/deliveries"),
             first=filters.address("/deliveries"),
             older=filters.address("/deliveries", rows[-1].mark) if more else "",

@@ -84,7 +84,7 @@ class Site:
         gate = Gate(desk.store, pages, people, access, sign_in, operators)
         examination = Examination(given.examine)
         watching = Watching(desk.store, pages, agent, BudgetTerms.of(desk.settings.limits))
-        lists = ListPages(gate, settings.github.url)
+        lists = ListPages(gate, desk.github)
         front = FrontStream(gate, lists)
         pictures = ChangesPictures(gate, desk, agent)
         changes = ChangesPages(gate, desk, pictures)

@@ -18,7 +18,7 @@ from bot.sessions.money import spending_limits
 from bot.sessions.money.budget import Ledger
 from bot.sessions.money.spending_limits import Ceiling, Period
 from bot.settings import Limits
-from bot.store import spend, spend_lines
+from bot.store import spend, spend_lines, turn_figures
 from bot.store.repos import InstallationRow
 from bot.store.spend import Payers
 from bot.web.pages import drawing, spend_csv
@@ -28,7 +28,7 @@ from bot.web.pages.frame import COMMON
 from bot.web.pages.gate import Gate
 from bot.web.pages.ownership import owned
 from bot.web.pages.visitors import Visitor
-from bot.words import on_money
+from bot.words import on_estimates, on_money
 
 MOST_BARS = 20
 MOST_LINES = 50_000
@@ -57,7 +57,7 @@ class SpentPart:
 
 
 @dataclass(frozen=True)
-class Meter:
+class SpendMeter:
     """A limit and how much of it is spent."""
 
     name: str
@@ -66,7 +66,7 @@ class Meter:
     share: float
 
     @classmethod
-    def of(cls, ceiling: Ceiling, ledger: Ledger) -> Meter:
+    def of(cls, ceiling: Ceiling, ledger: Ledger) -> SpendMeter:
         share = min(ledger.spent_usd / ledger.limit_usd, 1.0) * 100
         return cls(PERIODS[ceiling.period], f"${ledger.spent_usd:,.2f}", f"${ledger.limit_usd:,.2f}", round(share, 1))
 
@@ -100,7 +100,8 @@ class SpendPages:
             months=months(store.now()),
             total=total,
             unconfirmed=on_money.unconfirmed(unconfirmed),
-            meters=[Meter.of(*one) for one in ledgers],
+            meters=[SpendMeter.of(*one) for one in ledgers],
+            estimates=on_estimates.hit_rate(*turn_figures.total(await turn_figures.held(store, days.since, row.id))),
             parts=parts,
         )
 
