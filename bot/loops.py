@@ -24,6 +24,7 @@ LoopName = Literal[
     "delivery_log",
     "cli_requests",
     "copies",
+    "dashboards",
     "intake",
     "lateness",
     "purging",

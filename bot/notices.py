@@ -31,11 +31,13 @@ class Topic(StrEnum):
     """An environment was given up."""
     ACCESS = "access"
     """Pages must ask GitHub again what a person may see."""
+    DASHBOARD = "dashboard"
+    """A repository's dashboard has news."""
     REPLICA = "replica"
     """A replica has joined or left."""
 
 
-LEADERS = (Topic.DELIVERY, Topic.QUEUE, Topic.COMMENT, Topic.MADE)
+LEADERS = (Topic.DELIVERY, Topic.QUEUE, Topic.COMMENT, Topic.MADE, Topic.DASHBOARD)
 """Only the leader hears these."""
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Self
 
+from bot.dashboard.board import DashboardBoard
+from bot.dashboard.picture import Gathering
 from bot.engine.durable import ONLY, DurableEngine
 from bot.errors import BotError
 from bot.handlers import changes
@@ -164,6 +166,9 @@ class ServiceLoops:
         loops = [self._unsaid, admission.loop, DeliveryLog(services.github, services.store, reading).loop, intake.loop]
         loops += [CliRequests(desk).loop, CheckWatches(desk).loop, Retention(services).loop]
         loops.append(CheckBoard(services.store, services.outbound).loop)
+        shown = Gathering(services.store, settings.limits, settings.command, services.clock)
+        quotas = services.board.quotas
+        loops.append(DashboardBoard(shown, services.github, services.outbound, quotas, notices).loop)
         if "strays" in self._loops and settings.e2b is not None:
             loops.append(self._loops["strays"])
         if services.snapshots is not None:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from bot.cli.demo_story import Story
 
 WAIT_FOR_WATCHER_SECONDS = 15.0
-Scenario = StrEnum("Scenario", ["FIX", "ASK", "PLAN", "STEER", "STOP", "UNDO", "REVIEW", "FINDINGS", "CRASH"])
+Scenario = StrEnum(
+    "Scenario", ["FIX", "ASK", "PLAN", "STEER", "STOP", "UNDO", "REVIEW", "FINDINGS", "DASHBOARD", "CRASH"]
+)
 
 
 def command(
@@ -79,6 +81,7 @@ async def _found(story: Story) -> dict[str, Any]:
         "outcome": story.outcomes[-1].value,
         "outcomes": [one.value for one in story.outcomes],
         "pull_request": story.pull_url,
+        "dashboard": story.dashboard_url,
         "branch": story.pull.head if story.pull else None,
         "tests_passed": tests_passed,
         "verified": story.verified,

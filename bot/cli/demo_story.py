@@ -19,7 +19,7 @@ from bot.simulation.github.state import Repository
 from bot.simulation.github.threads import Comment, Issue, Pull
 from bot.simulation.scenarios import basket
 from bot.simulation.scenarios.discount import MIDDLE
-from bot.simulation.scenarios.plays import Crash, Play, Push, Say, Tick
+from bot.simulation.scenarios.plays import Crash, Play, Push, Say, Tick, TickDashboard
 
 MAINTAINER = "maya"
 MARKER = re.compile(r"<!-- forgehand:session=\w+ turn=\d+ state=\w+(?: outcome=(\w+))? -->")
@@ -66,8 +66,20 @@ class Story:
     def pull_url(self) -> str | None:
         return f"{self.github.url}/{self.repo.full_name}/pull/{self.pull.number}" if self.pull else None
 
+    @property
+    def dashboard(self) -> Issue | None:
+        ours = (one for one in self.repo.issues.values() if one.author is self.app.bot and one.pull is None)
+        return next(ours, None)
+
+    @property
+    def dashboard_url(self) -> str | None:
+        return f"{self.github.url}/{self.repo.full_name}/issues/{self.dashboard.number}" if self.dashboard else None
+
     async def begin(self) -> None:
         """Play the first turn, with everything that happens in the middle of it."""
+        if self.play.dashboard:
+            self.github.comment(self.issue, "/claude dashboard", by=MAINTAINER)
+            await self.github.changed(lambda: self.dashboard, SECONDS)
         began = time.monotonic()
         self.github.comment(self.issue, self.play.opening, by=MAINTAINER)
         stages = ("comment", "first_model_request", "pull_request")
@@ -83,6 +95,8 @@ class Story:
 
     async def end(self) -> None:
         """Play what the person does then, and the turns that it starts."""
+        if isinstance(deed := self.play.afterwards, TickDashboard):
+            await self.github.changed(lambda: deed.beside in ((self.dashboard and self.dashboard.body) or ""), SECONDS)
         if self.play.afterwards is not None:
             self.do(self.play.afterwards)
             await self.github.changed(lambda: len(self.outcomes) >= len(self.play.outcomes), SECONDS)
@@ -109,7 +123,11 @@ class Story:
             )
         self.model.release(MIDDLE)
 
-    def do(self, deed: Say | Tick | Push) -> Comment | None:
+    def do(self, deed: Say | Tick | TickDashboard | Push) -> Comment | None:
+        if isinstance(deed, TickDashboard):
+            assert self.dashboard is not None
+            self.github.tick_issue(self.dashboard, deed.beside, by=MAINTAINER)
+            return None
         if isinstance(deed, Push):
             self.github.commit(self.repo, basket.BRANCH, deed.files, by=basket.AUTHOR, message="Return the dearest")
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -18,10 +19,11 @@ from bot.cli.period import began, period, shown
 from bot.cli.table import Column, print_table
 from bot.funds import BudgetTerms
 from bot.models import SessionId
-from bot.words import on_money
+from bot.words import on_estimates, on_money
 
 if TYPE_CHECKING:
     from bot.store.base import Store
+    from bot.store.turn_figures import EstimatesHeld
 
 DEFAULT_SINCE = "30d"
 TOKENS = ("input", "output", "cache_read", "cache_write")
@@ -35,9 +37,11 @@ class SpendGrouping(StrEnum):
     MODEL = "model"
     KIND = "kind"
     ACCOUNT = "account"
+    ESTIMATE = "estimate"
 
 
-WHAT = "day, repo, user, session, model, kind or account"
+WHAT = "day, repo, user, session, model, kind or account; estimate: how often estimates held"
+NO_ESTIMATES = "No turn of that time had an estimate."
 
 
 @dataclass(frozen=True)
@@ -58,9 +62,37 @@ def command(
 ) -> None:
     """Show the exact cost of all requests to the model, and of paid sandboxes; of the last 30 days by default."""
     asked = _Asked(by, filters.since or DEFAULT_SINCE, until, filters.repo)
+    if by is SpendGrouping.ESTIMATE:
+        _show_estimates(console.run(_held(config, asked)), as_json=as_json)
+        return
     rows = console.run(_summed(config, asked))
     listed = rows[-filters.limit :] if by is SpendGrouping.DAY else rows[: filters.limit]
     print_table(listed, _columns(by), as_json=as_json, end=_total(rows, len(listed), asked))
+
+
+def _show_estimates(held: Sequence[EstimatesHeld], *, as_json: bool) -> None:
+    columns = [
+        Column("KIND", lambda row: row["kind"]),
+        Column("TURNS", lambda row: str(row["turns"]), right=True),
+        Column("PRICE HELD", lambda row: f"{row['held_usd'] / row['turns']:.0%}", right=True),
+        Column("TIME HELD", lambda row: f"{row['held_seconds'] / row['turns']:.0%}", right=True),
+    ]
+    print_table([vars(one) for one in held], columns, as_json=as_json, end=_hit_rate(held) or NO_ESTIMATES)
+
+
+def _hit_rate(held: Sequence[EstimatesHeld]) -> str:
+    from bot.store import turn_figures
+
+    return on_estimates.hit_rate(*turn_figures.total(held))
+
+
+async def _held(config: Path | None, asked: _Asked) -> list[EstimatesHeld]:
+    from bot.store import turn_figures
+    from bot.store.base import Store
+
+    values = settings.from_environment(config)
+    async with Store.reading(settings.read_database(values)) as store:
+        return await turn_figures.held(store, began(asked.since, time.time()))
 
 
 def _columns(by: SpendGrouping) -> list[Column]:

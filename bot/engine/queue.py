@@ -38,7 +38,7 @@ class TurnQueue:
 
     @property
     def load(self) -> int:
-        """How many turns we have taken that have not ended."""
+        """Count the turns that we have taken and that have not ended."""
         return len(self._here)
 
     def take(self, most: int = sys.maxsize) -> int:

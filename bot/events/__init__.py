@@ -12,7 +12,7 @@ from bot.events import accounts, checks, threads
 from bot.events.accounts import AccessChanged, InstallationChanged
 from bot.events.checks import CheckAsked, CheckEnded
 from bot.events.ignored import Ignored, useless
-from bot.events.threads import Remark, ThreadChanged
+from bot.events.threads import IssueToggled, Remark, ThreadChanged
 from bot.models import DeliveryId, Person, Repo, RepoId
 
 SUBSCRIBED_EVENTS = frozenset(
@@ -33,7 +33,7 @@ AUTOMATIC_EVENTS = frozenset(("github_app_authorization", "installation", "insta
 """GitHub sends these to every App; a manifest that names them is refused."""
 HANDLED_EVENTS = SUBSCRIBED_EVENTS | AUTOMATIC_EVENTS
 
-Event = Remark | CheckAsked | CheckEnded | ThreadChanged | InstallationChanged | AccessChanged | Ignored
+Event = Remark | CheckAsked | CheckEnded | ThreadChanged | IssueToggled | InstallationChanged | AccessChanged | Ignored
 
 
 def decode(name: str, body: bytes | str, *, delivery: DeliveryId, now: float) -> Event:

@@ -73,7 +73,12 @@ class BoxTicked(Remark):
     def source(self) -> str:
         """The name of the tick: one for all deliveries about it; a later tick of the same box has another."""
         what = hashlib.sha256(f"{self.body}\n{self.approval}".encode()).hexdigest()[:8]
-        return f"tick:{self.thread.repo.id}:{self.comment_id}:{self.created_at:.0f}:{what}"
+        where = self.comment_id or f"issue-{self.thread.number}"
+        return f"tick:{self.thread.repo.id}:{where}:{self.created_at:.0f}:{what}"
+
+
+class IssueEdited(Remark):
+    """Never a command, except for a ticked box in our dashboard."""
 
 
 class CommentDeleted(Remark):
@@ -145,6 +150,7 @@ _SOURCES: dict[type[Remark], str] = {
     CommentEdited: "comment",
     CommentDeleted: "comment",
     IssueOpened: "issue",
+    IssueEdited: "issue",
     PullOpened: "pull",
     ReviewSubmitted: "review",
     ReviewCommentCreated: "review_comment",
@@ -187,7 +193,17 @@ class ThreadChanged:
     """The new thread of a transferred issue."""
 
 
-def decode(name: str, body: bytes | str, delivery: DeliveryId, now: float) -> Remark | ThreadChanged | Ignored:
+@dataclass(frozen=True)
+class IssueToggled:
+    """An issue that was closed or opened again; GitHub says which."""
+
+    origin: Origin
+    thread: Thread
+
+
+def decode(
+    name: str, body: bytes | str, delivery: DeliveryId, now: float
+) -> Remark | ThreadChanged | IssueToggled | Ignored:
     payload = msgspec.json.decode(body, type=events.OfThread)
     wanted = _WANTED.get((name, payload.action))
     if wanted is None:
@@ -201,16 +217,21 @@ def decode(name: str, body: bytes | str, delivery: DeliveryId, now: float) -> Re
         if changes and changes.new_issue and changes.new_repository:  # only within the account, so the installation
             moved_to = replace(thread, repo=events.repo(changes.new_repository), number=changes.new_issue.number)
         return ThreadChanged(origin, thread, origin.action, _changed_at(payload.subject()), moved_to)
+    if wanted is IssueToggled:
+        return IssueToggled(origin, _thread(payload))
     if wanted is Labeled or wanted is ReviewWanted:
         return _wordless(wanted, origin, payload, now)
     return _remark(cast("type[Remark]", wanted), origin, payload, now)
 
 
-_WANTED: dict[tuple[str, str], type[Remark] | type[ThreadChanged]] = {
+_WANTED: dict[tuple[str, str], type[Remark] | type[ThreadChanged] | type[IssueToggled]] = {
     ("issue_comment", "created"): CommentCreated,
     ("issue_comment", "edited"): CommentEdited,
     ("issue_comment", "deleted"): CommentDeleted,
     ("issues", "opened"): IssueOpened,
+    ("issues", "edited"): IssueEdited,
+    ("issues", "closed"): IssueToggled,
+    ("issues", "reopened"): IssueToggled,
     ("issues", "labeled"): Labeled,
     ("issues", "locked"): ThreadChanged,
     ("issues", "transferred"): ThreadChanged,
@@ -330,7 +351,7 @@ def _times(kind: type[Remark], origin: Origin, text: events.Text | events.Subjec
     written = text.created_at or text.submitted_at
     if written is None:
         raise msgspec.ValidationError("there is no `created_at`")
-    happened = (text.updated_at or written) if kind is CommentEdited else written
+    happened = (text.updated_at or written) if kind in (CommentEdited, IssueEdited) else written
     age = 0.0 if kind is CommentDeleted else now - _epoch(happened)
     return _epoch(written), age
 

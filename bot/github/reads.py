@@ -12,7 +12,7 @@ from urllib.parse import quote
 from bot.errors import GitHubRefused, GitHubUnavailable, NotFound
 from bot.github import wire
 from bot.github.api import ApiAnswer, ApiCall
-from bot.github.types import Comment, Issue, MadeCommit, OwnCheckRun, Pull, RepoView, TokenPurpose
+from bot.github.types import AppIdentity, Comment, Issue, MadeCommit, OwnCheckRun, Pull, RepoView, TokenPurpose
 from bot.models import Permission, Repo, RepoId
 
 T = TypeVar("T")
@@ -106,6 +106,27 @@ class Reads:
     async def issue(self, repo: Repo, number: int) -> Issue:
         call = ApiCall("GET", f"{base(repo)}/issues/{number}", accept=FULL)
         return (await (await self.call(call, TokenPurpose.THREAD, repo.id)).decoded(wire.IssueJson)).issue()
+
+    async def own_issue(self, repo: Repo, marker: str, me: AppIdentity) -> Issue | None:
+        """Find our newest issue with the marker on its first line, open or closed."""
+        for page in range(1, MAX_PAGES + 1):
+            listed = await self._issues_of(repo, me, "all", page)
+            for issue in listed:
+                if issue.author.id == me.bot_id and not issue.is_pull and carries(issue.body, marker):
+                    return issue
+            if len(listed) < PAGE:
+                break
+        return None
+
+    async def own_open_pulls(self, repo: Repo, me: AppIdentity) -> list[int]:
+        """List the numbers of the newest open pull requests that we opened, newest first."""
+        return [one.number for one in await self._issues_of(repo, me, "open", 1) if one.is_pull]
+
+    async def _issues_of(self, repo: Repo, me: AppIdentity, state: str, page: int) -> list[Issue]:
+        params: dict[str, str | int] = {"creator": me.bot_login, "state": state, "per_page": PAGE, "page": page}
+        call = ApiCall("GET", f"{base(repo)}/issues", params, accept=FULL)
+        answer = await self.call(call, TokenPurpose.THREAD, repo.id)
+        return [one.issue() for one in await answer.decoded(list[wire.IssueJson])]
 
     async def comment(self, repo: Repo, comment_id: int) -> Comment:
         call = ApiCall("GET", f"{base(repo)}/issues/comments/{comment_id}", accept=FULL)

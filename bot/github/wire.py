@@ -163,6 +163,10 @@ class IssueJson(AuthoredJson):
         )
 
 
+class MadeIssue(msgspec.Struct):
+    number: int
+
+
 class CommentJson(AuthoredJson):
     id: int
 

@@ -24,6 +24,17 @@ async def create_comment(caller: ApiCaller, repo: Repo, number: int, body: str) 
     return (await caller.call(call, TokenPurpose.THREAD, repo.id)).decode(wire.Created).id
 
 
+async def create_issue(caller: ApiCaller, repo: Repo, title: str, body: str) -> int:
+    call = ApiCall("POST", f"{base(repo)}/issues", body={"title": title, "body": body})
+    return (await caller.call(call, TokenPurpose.THREAD, repo.id)).decode(wire.MadeIssue).number
+
+
+async def update_issue(caller: ApiCaller, repo: Repo, number: int, fields: dict[str, Any]) -> None:
+    """Change an issue; `fields` are body and state."""
+    call = ApiCall("PATCH", f"{base(repo)}/issues/{number}", body=fields)
+    await caller.call(call, TokenPurpose.THREAD, repo.id)
+
+
 async def reply_to_review_comment(caller: ApiCaller, repo: Repo, number: int, comment_id: int, body: str) -> int:
     """Reply to `comment_id`, the first of its discussion; GitHub takes no reply to a reply."""
     call = ApiCall("POST", f"{base(repo)}/pulls/{number}/comments/{comment_id}/replies", body={"body": body})

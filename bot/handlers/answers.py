@@ -15,14 +15,19 @@ from bot.models import WHOLE_SECOND, TurnState
 from bot.store import approvals, sessions
 from bot.store.approvals import Approval, ApprovalAnswer, ApprovalKind, ApprovalState
 from bot.text.markup import shown
-from bot.words import on_approvals, on_forks
+from bot.words import on_approvals, on_estimates, on_forks
 
 log = logging.getLogger(__name__)
 
 LATE = (ApprovalState.OPEN, ApprovalState.EXPIRED)
 """States in which an agent's question can be answered; if the agent is gone, a yes starts the next turn."""
-_EXPIRE = (ApprovalKind.PLAN, ApprovalKind.PUSH, ApprovalKind.FORK)
+_EXPIRE = (ApprovalKind.PLAN, ApprovalKind.PUSH, ApprovalKind.FORK, ApprovalKind.PRICE)
 """Kinds that expire by time; an agent's questions expire with the agent."""
+_EXPIRED = {
+    ApprovalKind.PLAN: on_approvals.plan_expired,
+    ApprovalKind.PUSH: on_approvals.push_expired,
+    ApprovalKind.PRICE: on_estimates.expired,
+}
 _ANSWER = re.compile(
     r"(?:(`?)([a-z0-9]{8}-\d{1,5}(?:-\d{1,5}|-fork)?|[0-9a-f]{12,40})\1(?=\s|\Z)[ \t]*)?"
     r"(?:(once|session)(?=\s|\Z)[ \t]*)?(?=[\r\n]|\Z)",
@@ -183,8 +188,7 @@ def _over(approval: Approval, desk: Desk) -> str:
     command = desk.settings.command
     if approval.sha is not None:
         return on_forks.over(approval.sha, command)
-    words = on_approvals.plan_expired if approval.kind is ApprovalKind.PLAN else on_approvals.push_expired
-    return words(approval.id, command)
+    return _EXPIRED[approval.kind](approval.id, command)
 
 
 async def _tell(approval: Approval, desk: Desk) -> None:

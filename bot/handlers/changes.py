@@ -6,7 +6,7 @@ import logging
 
 from bot.events.accounts import AccessChanged, InstallationChanged
 from bot.events.threads import ThreadChanged
-from bot.handlers import turns
+from bot.handlers import dashboards, turns
 from bot.handlers.desk import Desk, Handled, acted, ignored
 from bot.models import TurnState
 from bot.store import accounts, audit, deliveries, environments, posts, repos, sessions, snapshots
@@ -27,6 +27,8 @@ _GONE = ("transferred", "deleted")
 
 async def of_thread(event: ThreadChanged, desk: Desk) -> Handled:
     """Stop what runs on a thread that was locked, moved, deleted or closed, and keep its work."""
+    await dashboards.gone(event, desk)
+    await dashboards.merged(event, desk)
     latest = await sessions.latest(desk.store, event.thread)
     if latest is None or latest.state is TurnState.DONE or not await _concerns(event, latest, desk):
         return ignored(f"nothing ran that the thread being {event.change} would end")

@@ -15,10 +15,11 @@ from bot.events import Event
 from bot.events.accounts import AccessChanged, InstallationChanged
 from bot.events.checks import CheckAsked, CheckEnded
 from bot.events.ignored import Ignored
-from bot.events.threads import CommentDeleted, CommentEdited, ThreadChanged
-from bot.handlers import buttons, changes, ci_rounds, remarks
+from bot.events.threads import CommentDeleted, CommentEdited, IssueEdited, IssueToggled, ThreadChanged
+from bot.handlers import buttons, changes, ci_rounds, dashboards, remarks
 from bot.handlers.desk import Desk, Handled, ignored, refused
 from bot.loops import LARGE_BODY, Loop, beside
+from bot.notices import Topic
 from bot.store import deliveries
 from bot.store.deliveries import DeliveryState, StoredDelivery, ThreadId, WaitingThread
 
@@ -181,13 +182,20 @@ class Intake:
                 return await buttons.edited(event, self._desk)
             case CommentDeleted():
                 return await buttons.deleted(event, self._desk)
-            case CheckAsked():
-                return await buttons.of_check_run(event, self._desk)
-            case CheckEnded():
-                return await ci_rounds.ended(event, self._desk)
+            case IssueEdited() | IssueToggled():
+                return await dashboards.changed(event, self._desk)
+            case CheckAsked() | CheckEnded():
+                return await _of_checks(event, self._desk)
             case ThreadChanged():
                 return await changes.of_thread(event, self._desk)
             case AccessChanged() | InstallationChanged():
                 return await changes.of_account(event, self._desk)
             case _:
                 return await remarks.handle(event, self._desk)
+
+
+async def _of_checks(event: CheckAsked | CheckEnded, desk: Desk) -> Handled:
+    if isinstance(event, CheckAsked):
+        return await buttons.of_check_run(event, desk)
+    desk.notices.tell(Topic.DASHBOARD, event.repo.id)
+    return await ci_rounds.ended(event, desk)

@@ -14,6 +14,7 @@ from bot.github.types import Pull
 from bot.handlers import answers, table, turns
 from bot.handlers.desk import LOOKED_AT, Desk, Handled, acted, ignored, refused
 from bot.handlers.turns import Wish
+from bot.kinds.shape import WorkEstimate
 from bot.loops import made_of
 from bot.models import Outcome, TurnState
 from bot.repo_config import Triggers
@@ -172,6 +173,8 @@ async def _not_after_push(event: ReviewWanted, reviews: list[Turn], desk: Desk) 
     last = reviews[-1]
     if last.state is TurnState.QUEUED or (last.state is TurnState.RUNNING and last.base_sha is None):
         return "the review that is already waiting will read these commits too"
+    if last.part(WorkEstimate).asks:
+        return "people were asked whether its last review may cost so much"
     if last.outcome is Outcome.STOPPED and last.stop_requested:
         return "its last review was stopped"
     reads = last.state is TurnState.RUNNING or last.outcome is Outcome.REVIEWED

@@ -40,6 +40,8 @@ class Wish:
     """`continue +3`: the money to add to the session's budget."""
     approval: str | None = None
     """The approval that starts it."""
+    agreed: str | None = None
+    """The approval that said yes to its price."""
     head_sha: str | None = None
     """The commit at which a check run shows it."""
     discussions: tuple[Spot, ...] = ()
@@ -134,6 +136,7 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
         timeout_seconds=longest if asked is None else max(min(asked, longest), min(SHORTEST_SECONDS, longest)),
         base=options.base,
         approval=wish.approval,
+        agreed=wish.agreed,
         spot=remark.spot,
         discussions=wish.discussions,
         findings=wish.findings,

@@ -102,6 +102,7 @@ class Traits:
         return self.instructions + ON_A_FORK if fork and not self.judges else self.instructions
 
 
+_ESTIMATE = ("kind", "scope", "turns", "likely_usd", "most_usd", "likely_seconds", "most_seconds", "asks", "agreed")
 _FACTS = {
     "Aim": ("findings", "unasked"),
     "HandedOver": ("posted",),
@@ -109,6 +110,7 @@ _FACTS = {
     "TakenBack": ("turn",),
     "OnFork": ("fork",),
     "TakenOver": ("times",),
+    "WorkEstimate": _ESTIMATE,
 }
 """Fields of a part that stay when the words of a repository are forgotten."""
 
@@ -163,6 +165,25 @@ class Aim(TurnPart, frozen=True):
     """The findings of our reviews that it is to fix, or to look at again."""
     unasked: bool = False
     """The repository's config started it."""
+
+
+class WorkEstimate(TurnPart, frozen=True):
+    """The cost and time of similar turns, as given before the work (`bot.estimates`)."""
+
+    kind: str = ""
+    """Of the turns that it is about; empty: there is no estimate."""
+    scope: str = ""
+    turns: int = 0
+    likely_usd: float = 0.0
+    """At the model."""
+    most_usd: float = 0.0
+    """Nine of ten stayed below it."""
+    likely_seconds: float = 0.0
+    most_seconds: float = 0.0
+    asks: bool = False
+    """The turn ended with the question whether it may cost so much."""
+    agreed: str = ""
+    """The approval that said yes to the price."""
 
 
 class OnFork(TurnPart, frozen=True):

@@ -58,7 +58,7 @@ class LiveBoard:
         self._outbound = outbound
         self._page = page
         self._clock = clock
-        self._quotas = quotas
+        self.quotas = quotas
         self._questions = Questions(store, outbound, quotas, page.command)
         self._due: dict[InstallationId, DueList] = {}
         self._threads: dict[TurnKey, Thread] = {}
@@ -98,7 +98,7 @@ class LiveBoard:
 
     async def post(self, key: TurnKey) -> None:
         """Find or create the comment, then react: at once if the quota permits."""
-        quota = await self._quotas.look((await self._thread(key)).installation)
+        quota = await self.quotas.look((await self._thread(key)).installation)
         if quota.wait_seconds(self._clock(), first=True) > 0:
             self.touch(key, pressing=True)
             return
@@ -184,7 +184,7 @@ class LiveBoard:
                 await asyncio.sleep(STORE_PAUSE_SECONDS)
 
     async def _write_next(self, installation: InstallationId, due: DueList) -> None:
-        now, quota = self._clock(), await self._quotas.look(installation)
+        now, quota = self._clock(), await self.quotas.look(installation)
         key, pause = due.next(now, quota)
         if pause > 0:
             await due.wait(pause)
@@ -210,7 +210,7 @@ class LiveBoard:
         except TransientError as error:
             due.put_back(key, entry)
             with contextlib.suppress(TransientError):  # of the store: GitHub will say it again
-                await self._quotas.refused(installation, error.retry_after)
+                await self.quotas.refused(installation, error.retry_after)
         except BotError as error:
             log.warning("live comment cannot be written", extra={"turn": key.workflow_id, "error": str(error)})
             _put_back_final(due, key, entry)
@@ -229,7 +229,7 @@ class LiveBoard:
         if not entry.first and not self._is_worth_an_edit(key, page, comment, crowded=crowded):
             return
         if comment.comment_id is not None and _digest(page.body) != comment.body_sha256:
-            await self._quotas.spend((await self._thread(key)).installation)
+            await self.quotas.spend((await self._thread(key)).installation)
             due.began()
             await self._put(key, comment.comment_id, page.body)
         await posts.shown(self._store, comment, _digest(page.body), page.still, final=page.final)

@@ -50,6 +50,8 @@ RULES = {
 }
 FOR_FINALS = 20.0
 """This part of the bucket is for final states and questions."""
+PLENTY = 0.4
+"""This share of the bucket stays for live comments when a dashboard has news."""
 QUICK_DEPTH = 12.0
 QUICK_PER_SECOND = 1.0
 QUICK_FOR_FINALS = 10.0
@@ -106,6 +108,10 @@ class EditQuota:
         missing = 1.0 + (0.0 if first else FOR_FINALS) - filled.tokens
         missing_quick = 1.0 + (0.0 if first else QUICK_FOR_FINALS) - filled.quick
         return max(0.0, missing / self.rate(now), missing_quick / QUICK_PER_SECOND)
+
+    def is_plentiful(self, now: float) -> bool:
+        """Tell whether so much is left that an edit may go for which nobody waits."""
+        return self.wait_seconds(now, first=False) <= 0 and self.at(now).tokens >= PLENTY * self.rule.depth
 
     def spent(self, now: float, count: int = 1) -> EditQuota:
         filled = self.at(now)

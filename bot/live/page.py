@@ -184,7 +184,7 @@ class Page:
         return await self._boxes(turn, session, asked, await self._means(turn))
 
     async def _boxes(self, turn: Turn, session: Session, asked: Sequence[Approval], means: FundsState) -> list[TickBox]:
-        offered = [box for one in _open(asked) for box in _to_answer(one)]
+        offered = [box for one in _open(asked) for box in offers(one)]
         if turn.state is not TurnState.DONE:
             return offered + [questions.STOP] * (turn.stop_requested is None)
         if turn.stop_requested == endings.TRANSFERRED:  # what is ticked elsewhere would be asked of another thread
@@ -199,7 +199,7 @@ class Page:
         latest = await sessions.latest(self._store, session.thread)
         if latest is None or latest.key != turn.key:
             return []
-        offered = [box for one in _open(asked) for box in _to_answer(one)]
+        offered = [box for one in _open(asked) for box in offers(one)]
         offered += [box for one in questions.answerable(asked) for box in questions.to_answer_late(one.id)]
         at_the_end = questions.at_the_end(turn.outcome or Outcome.FAILED, means)
         return offered + [
@@ -222,9 +222,12 @@ def _rendered(view: TurnView) -> Rendered:
     return Rendered(render.comment(view), hashlib.sha256(still.encode()).hexdigest(), view.turn.state)
 
 
-def _to_answer(one: Approval) -> list[TickBox]:
+def offers(one: Approval) -> list[TickBox]:
+    """List the boxes that answer it."""
     if one.kind is ApprovalKind.PUSH:
         return [] if one.matter.get("lacks") else questions.to_let_go(one.id)
+    if one.kind is ApprovalKind.PRICE:
+        return questions.to_agree(one.id)
     if one.sha is not None:
         return questions.to_adopt(one.id, one.sha[: on_forks.SHORT])
     return questions.to_answer(one.id, plan=one.kind is ApprovalKind.PLAN)

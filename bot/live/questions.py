@@ -63,6 +63,10 @@ def to_answer(approval_id: str, *, plan: bool) -> list[TickBox]:
     ]
 
 
+def to_agree(approval_id: str) -> list[TickBox]:
+    return [TickBox("Go ahead", f"approve {approval_id}"), TickBox("Leave it", f"deny {approval_id}")]
+
+
 def to_let_go(approval_id: str) -> list[TickBox]:
     return [TickBox("Push exactly this commit", f"approve {approval_id}"), TickBox("Leave it", f"deny {approval_id}")]
 
@@ -208,7 +212,7 @@ def answerable(asked: Sequence[Approval]) -> list[Approval]:
 
 def settled_approval(view: TurnView) -> Approval | None:
     over = [one for one in view.asked if one.state is not ApprovalState.OPEN]
-    plans = [one for one in over if one.kind in (ApprovalKind.PLAN, ApprovalKind.PUSH)]
+    plans = [one for one in over if one.kind in (ApprovalKind.PLAN, ApprovalKind.PUSH, ApprovalKind.PRICE)]
     answered = [one for one in view.asked if one.kind is ApprovalKind.TOOL and one.late]
     return next(iter((*plans, *answered)), None)
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from bot import repo_config
 from bot.funds import FundsState
 from bot.kinds.review import HandedOver
-from bot.kinds.shape import Aim, BroughtHome, OnFork
+from bot.kinds.shape import Aim, BroughtHome, OnFork, WorkEstimate
 from bot.live import open_findings, questions, sections
 from bot.live.questions import TickBox
 from bot.live.sections import clip, clock, duration, line, ordinal, roughly, tokens
 from bot.models import Outcome, Step, TokenUsage, TurnState
 from bot.outbound import prose
 from bot.proposal import titles, verification
-from bot.words import endings, on_approvals, on_findings, on_forks, on_reviews
+from bot.words import endings, on_approvals, on_estimates, on_findings, on_forks, on_reviews
 
 if TYPE_CHECKING:
     from bot.live.page import TurnView
@@ -93,6 +93,9 @@ def _boxes_at_the_end(view: TurnView) -> list[TickBox]:
 def _final_headline(view: TurnView, outcome: Outcome) -> str:
     if outcome is Outcome.PLANNED and (plan := questions.settled_approval(view)):
         return f"### {endings.plan_headline(plan.state)}"
+    if view.turn.part(WorkEstimate).asks:
+        settled = questions.settled_approval(view)
+        return f"### {on_estimates.headline(settled.state if settled else '')}"
     if _is_on_fork(view) and (words := on_forks.headline(outcome)):
         return f"### {words}"
     pull = (view.turn.pull_number or view.session.pull_number) if outcome in _PUSHED else None
@@ -104,7 +107,8 @@ def _final_headline(view: TurnView, outcome: Outcome) -> str:
 
 def _detail(view: TurnView) -> str:
     turn = view.turn
-    if turn.outcome is Outcome.PLANNED and questions.settled_approval(view) is not None:  # the plan no longer waits
+    waited = turn.outcome is Outcome.PLANNED or turn.part(WorkEstimate).asks
+    if waited and questions.settled_approval(view) is not None:  # it no longer waits
         return ""
     late = turn.stop_requested if turn.outcome is not Outcome.STOPPED else None
     words = "\n\n".join(filter(None, (turn.detail, endings.asked_too_late(late) if late else "")))
@@ -139,6 +143,8 @@ def _saved(view: TurnView) -> str:
 def _next(view: TurnView, outcome: Outcome) -> str:
     if (one := questions.settled_approval(view)) is not None:
         return f"**Next:** {endings.next_after(one.state, view.command)}"
+    if view.turn.part(WorkEstimate).asks:
+        return f"**Next:** {on_estimates.what_next(view.command)}"
     if (held := questions.held_commit(view)) is not None:
         lacks = bool(held.matter.get("lacks"))
         return f"**Next:** {endings.next_for_held(held.id, view.command, lacks=lacks)}"
@@ -193,6 +199,7 @@ def _running_parts(view: TurnView) -> list[tuple[str, int]]:
         (_headline(view), 0),
         (sections.request(view), 0),
         (waiting(view), 0),
+        (on_estimates.expected(view.turn.part(WorkEstimate)), 1),
         (sections.heard(view.state), 2),
         (_asks(view), 0),
         (sections.checks(view), 3),

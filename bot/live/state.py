@@ -8,7 +8,7 @@ import json
 import re
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from bot.loops import in_portions
 from bot.models import TurnKey
@@ -160,13 +160,10 @@ class LiveState:
 
     def told(self, line: str) -> None:
         """Apply a line of our own between the agent's; an unknown kind changes nothing."""
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            found = json.loads(line)
-            if "note" in found:  # the agent was started again: its earlier end no longer counts
-                self.ended = None
-                return
-            words = NOT_PASSED_ON if found.get("withheld") is True else str(found["text"])
-            self.heard.append((str(found["author"]), words))
+        if (heard := words_heard(line)) is not None:
+            self.heard.append(heard)
+        elif '"note"' in line:  # the agent was started again: its earlier end no longer counts
+            self.ended = None
 
     def _asks(self, event: PermissionAsked | SubagentRefused) -> None:
         if isinstance(event, SubagentRefused):
@@ -194,7 +191,7 @@ class LiveState:
     def _try(self, event: ToolCalled | ToolReturned, place: str) -> None:
         if isinstance(event, ToolCalled):
             command = event.input.get("command")
-            if isinstance(command, str) and _CHECK.search(command[:LONGEST_CHECK]) and len(command) <= LONGEST_CHECK:
+            if is_check(command):
                 self._trying[event.id] = " ".join(command.split()), place
                 _bound(self._trying)
             return
@@ -215,6 +212,19 @@ class LiveState:
 def _bound(kept: dict[str, Any]) -> None:
     if len(kept) > MOST_CHECKS:
         del kept[next(iter(kept))]
+
+
+def is_check(command: object) -> TypeGuard[str]:
+    return isinstance(command, str) and len(command) <= LONGEST_CHECK and _CHECK.search(command) is not None
+
+
+def words_heard(line: str) -> tuple[str, str] | None:
+    """Return the author and the words of a line of ours that says what the agent heard."""
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        found = json.loads(line)
+        words = NOT_PASSED_ON if found.get("withheld") is True else str(found["text"])
+        return str(found["author"]), words
+    return None
 
 
 def place_of(seq: int, part: int) -> str:

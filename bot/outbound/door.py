@@ -111,6 +111,23 @@ class Outbound:
         async with self._changing(thread) as at:
             await writes.update_comment(at, thread.repo, comment_id, text)
 
+    async def issue(self, place: Thread, title: str, body: str, marker: str) -> int:
+        """Find our issue with this marker on its first line, or open it; return its number. `place` has no number."""
+        at, text = self._app.installation(place.installation), await self._marked(body, marker)
+        me, name = await self._app.identity(), self.text(TextKind.TITLE, title)
+
+        async def find() -> int | None:
+            found = await at.own_issue(place.repo, marker, me)
+            return found.number if found else None
+
+        return await self._find_or_make(place, find, partial(writes.create_issue, at, place.repo, name, text))
+
+    async def edit_issue(self, thread: Thread, body: str, marker: str, *, reopen: bool = False) -> None:
+        """Edit the text of our issue; NotFound if somebody deleted it."""
+        fields = {"body": await self._marked(body, marker), **({"state": "open"} if reopen else {})}
+        async with self._changing(thread) as at:
+            await writes.update_issue(at, thread.repo, thread.number, fields)
+
     async def react(
         self, thread: Thread, comment_id: int | None, reaction: str, *, on_review_comment: bool = False
     ) -> None:

@@ -306,7 +306,8 @@ def _trial(extras: Extras) -> str:
     failed, passed = "failed", "passed"
     if extras.session_url:
         failed, passed = (
-            f"[{word}]({extras.session_url}#{place})" for word, place in zip((failed, passed), places, strict=True)
+            f"[{word}]({extras.session_url}?at={place}#{place})"
+            for word, place in zip((failed, passed), places, strict=True)
         )
     return f"In the agent's sandbox, {shown(command, 200)} {failed} at first and {passed} in the end."
 

@@ -82,6 +82,8 @@ class RepoConfig:
     model: str | None = None
     budget: float | None = None
     """US dollars for a session."""
+    ask_above: float | None = None
+    """US dollars of a turn's estimate."""
     timeout: float | None = None
     """Seconds."""
     effort: str | None = None
@@ -99,6 +101,7 @@ class RepoConfig:
     egress: tuple[str, ...] = ()
     paths: Paths = field(default_factory=Paths)
     read_outsiders: bool = False
+    dashboard: bool = False
     commits: str = "git"
     template: str | None = None
     instructions: str = ""

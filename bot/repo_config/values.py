@@ -239,6 +239,11 @@ KEYS: dict[str, Key] = {
         {"type": "number", "exclusiveMinimum": 0},
         "dollars a session starts with; people can add more with `continue +3`",
     ),
+    "ask_above": Key(
+        _dollars,
+        {"type": "number", "exclusiveMinimum": 0},
+        "dollars; a turn whose estimate reaches beyond them waits for someone's yes",
+    ),
     "timeout": Key(_timeout, {"type": ["string", "integer"]}, "how long a turn may work, such as 30m"),
     "effort": _choice(
         *EFFORTS, what="how hard the model thinks, unless a command says so; more effort costs more and takes longer"
@@ -296,6 +301,9 @@ KEYS: dict[str, Key] = {
     "paths.blocked": Key(_texts, _LIST, "paths that no push may change"),
     "paths.sensitive": Key(_texts, _LIST, "paths whose changes the pull request points out"),
     "read_outsiders": _switch("the agent also reads comments by people without write access, as data"),
+    "dashboard": _switch(
+        "one issue shows what runs and waits here; to close it switches it off, to reopen it switches it on"
+    ),
     "commits": _choice("git", "verified", what="git: the host makes commits; verified: GitHub makes and signs them"),
     "template": Key(_name, _STRING, "the template for E2B's sandboxes"),
     "instructions": Key(

@@ -21,7 +21,7 @@ from bot.models import PUSHED, Fork, Repo, Thread
 from bot.repo_config import RepoConfig
 from bot.sessions.services import Services
 from bot.settings import Settings
-from bot.store import accounts, approvals, repo_configs, repos, sessions
+from bot.store import accounts, approvals, dashboards, repo_configs, repos, sessions
 from bot.store.approvals import ApprovalKind, ApprovalState
 from bot.store.base import Store
 from bot.store.repo_configs import ConfigState
@@ -249,6 +249,7 @@ async def config_of(reads: InstallationClient, repo: Repo, store: Store) -> Repo
     except BadRepoConfig as error:
         await repo_configs.note(store, repo.id, ConfigState.ERROR, str(error))
         raise
+    await dashboards.heard_config(store, repo, reads.id, wanted=config is not None and config.dashboard)
     await repo_configs.note(store, repo.id, ConfigState.OK if config else ConfigState.MISSING)
     return config or account_settings.config_without_file(await accounts.settings_of(store, reads.id))
 

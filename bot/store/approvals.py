@@ -27,6 +27,8 @@ class ApprovalKind(StrEnum):
     """A held commit; `matter` names it."""
     FORK = "fork"
     """Code of a fork that would become a branch of the repository; only an answer with the commit's name counts."""
+    PRICE = "price"
+    """A turn whose estimate is above the repository's `ask_above`; it has not begun."""
 
 
 class ApprovalState(StrEnum):
@@ -111,7 +113,7 @@ WHERE id = :id AND state = :was
 
 
 async def ask(store: Store, question: ApprovalRequest) -> Approval:
-    """Find or create it. A new plan, held commit or fork's commit replaces the question before."""
+    """Find or create it. A new plan, held commit, fork's commit or price replaces the question before."""
     at = store.now()
     return Approval.of(await store.write(lambda db: _ask(db, question, at)))
 

@@ -18,6 +18,8 @@ from bot.store.rows import Database, insert, one, run, statement
 
 MESSAGE_KIND = "message"
 """The kind of the event row that says what the agent got."""
+NOTE_KIND = "note"
+"""The kind of the event row that says why the agent was started again."""
 
 
 class MessageState(StrEnum):
@@ -187,6 +189,14 @@ async def events_of_session(
     """Read the events of all turns, for `sessions logs` and the live page."""
     sql = "SELECT * FROM events WHERE session_id = :session AND seq > :after ORDER BY seq LIMIT :limit"
     return await StoredEvent.many(store, sql, session=session, after=after_seq, limit=limit)
+
+
+async def events_at(store: Store, session: SessionId, seqs: Sequence[int]) -> list[StoredEvent]:
+    """Read single events again, in order."""
+    numbers = {f"seq{place}": seq for place, seq in enumerate(seqs)}
+    named = ", ".join(f":{name}" for name in numbers) or "NULL"
+    sql = statement("SELECT * FROM events WHERE session_id = :session AND seq IN ({named}) ORDER BY seq", named=named)
+    return await StoredEvent.many(store, sql, session=session, **numbers)
 
 
 def note_event(db: Database, key: TurnKey, kind: str, line: str, at: float) -> None:

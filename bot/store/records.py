@@ -271,6 +271,8 @@ class NewTurn:
     options: Options = NO_OPTIONS
     """The options as written; the fields above have their effect."""
     discussions: tuple[Spot, ...] = ()
+    agreed: str | None = None
+    """The approval that said yes to its price."""
     delivery: DeliveryId | None = None
     """The delivery to settle as acted upon in the same transaction."""
 

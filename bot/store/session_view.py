@@ -39,6 +39,8 @@ class SessionView:
     last_seq: int
     replica: str | None
     """The replica that runs the latest turn, if there are several; only the operator needs to know its machine."""
+    pull: tuple[int, str] | None = None
+    """The number and the address of its pull request."""
 
     @property
     def usd(self) -> float:
@@ -56,6 +58,7 @@ _ENVIRONMENTS = """
 SELECT environment_id FROM machine_runs WHERE session_id = :id
 UNION SELECT environment_id FROM sessions WHERE id = :id AND environment_id IS NOT NULL
 """
+_PULL = "SELECT pull_number, pull_url FROM sessions WHERE id = :id AND pull_url IS NOT NULL"
 _MACHINES = statement(
     "SELECT COALESCE(SUM({usd}), 0) AS usd FROM machine_runs WHERE session_id = :id", usd=machines.USD
 )
@@ -68,6 +71,7 @@ async def of(store: Store, session: SessionId) -> SessionView:
         [tokens] = many(db, _TOKENS, id=session)
         [paid] = many(db, _MACHINES, id=session, now=now)
         [last] = many(db, "SELECT COALESCE(MAX(seq), 0) AS seq FROM events WHERE session_id = :id", id=session)
+        pulls = [(row["pull_number"], row["pull_url"]) for row in many(db, _PULL, id=session)]
         turns = of_session(db, session)
         runner = turns[-1].replica if turns and turns[-1].state is TurnState.RUNNING else None
         return SessionView(
@@ -81,6 +85,7 @@ async def of(store: Store, session: SessionId) -> SessionView:
             environments=[row["environment_id"] for row in many(db, _ENVIRONMENTS, id=session)],
             last_seq=int(last["seq"]),
             replica=runner if runner in replicas.hosts(db) else None,
+            pull=pulls[0] if pulls else None,
         )
 
     return await store.read(work)

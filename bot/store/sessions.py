@@ -12,9 +12,10 @@ import msgspec
 
 from bot.commands.options import NO_OPTIONS
 from bot.errors import StoreError
-from bot.kinds.shape import Aim, Places, TurnPart, with_parts
+from bot.kinds import TRAITS
+from bot.kinds.shape import Aim, Places, TurnPart, WorkEstimate, with_parts
 from bot.models import Outcome, SessionId, Step, Thread, TurnKey, TurnState
-from bot.store import ci, conversation, deliveries, posts, repos, spend
+from bot.store import ci, conversation, deliveries, posts, repos, spend, turn_figures
 from bot.store.base import Store
 from bot.store.records import NewTurn, OpenTurn, Session, SessionSummary, Turn, stored
 from bot.store.rows import Database, Row, column, many, one, run, settings, statement
@@ -102,7 +103,7 @@ async def advance(store: Store, key: TurnKey, step: Step, result: StepResult = N
             set_session(db, key.session, result.session)
         if result.note:
             line = msgspec.json.encode({"type": "forgehand", "note": result.note}).decode()
-            conversation.note_event(db, key, "note", line, at)
+            conversation.note_event(db, key, conversation.NOTE_KIND, line, at)
         return True
 
     return await store.write(work)
@@ -187,6 +188,9 @@ async def finish(store: Store, key: TurnKey, outcome: Outcome, detail: str | Non
         WHERE session_id = :session AND n = :n
         """
         run(db, sql, session=key.session, n=key.n, at=at)
+        if (row := one(db, _SELECT_TURN + _ONE, session=key.session, n=key.n)) is not None:
+            ended = Turn.of(row)
+            turn_figures.put(db, ended, ended.finished_at or at)
         return counts
 
     return await store.write(work)
@@ -344,7 +348,7 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     key = TurnKey(last["session_id"], last["n"] + 1) if last else TurnKey(_new_session(db, thread_id, at), 1)
     columns = {name: stored(getattr(new, name)) for name in _ASKED} | {
         "options": stored(new.options) if new.options != NO_OPTIONS else None,
-        "payload": stored(with_parts({}, [Places(new.spot, new.discussions), Aim(new.findings, new.unasked)])),
+        "payload": stored(with_parts({}, _first_parts(db, new))),
         "session_id": key.session,
         "n": key.n,
         "state": TurnState.QUEUED,
@@ -365,6 +369,15 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
     if new.delivery is not None:
         deliveries.settle_in(db, new.delivery, deliveries.DeliveryState.ACTED, None, key.session)
     return key
+
+
+def _first_parts(db: Database, new: NewTurn) -> list[TurnPart]:
+    """Return what is known of it, with what it is likely to cost unless it needs no agent."""
+    known: list[TurnPart] = [Places(new.spot, new.discussions), Aim(new.findings, new.unasked)]
+    if TRAITS[new.kind].is_free:
+        return known
+    found = turn_figures.estimated(db, new.thread.repo, new.thread.installation, new.kind) or WorkEstimate()
+    return [*known, msgspec.structs.replace(found, agreed=new.agreed or "")]
 
 
 def _new_session(db: Database, thread_id: str, at: float) -> SessionId:

@@ -17,13 +17,14 @@ from bot.simulation.github.state import Repository
 from tests.browser.test_session_page import BROWSER, sign_in
 from tests.pages.test_setup import without_app
 from tests.world import World
+from tests.world.long_sessions import lengthen
 
 SECONDS = 300.0
 THEMES = {
     "desktop": (1200, 900, "light"),
     "dark": (1200, 900, "dark"),
-    "phone": (390, 800, "light"),
-    "phone-dark": (390, 800, "dark"),
+    "phone": (360, 800, "light"),
+    "phone-dark": (360, 800, "dark"),
 }
 LONG = "octo-org/the-service-that-answers-questions-about-orders-that-were-never-sent"
 TODO = [
@@ -60,6 +61,10 @@ async def people(browser: Browser, root: Path, out: Path) -> None:
         await world.outcome(timeout=SECONDS)
         session = str(world.states()[0]["session"])
         await many(world)
+        far = world.github.open_issue(world.repo, title="A long one", by="alice")
+        world.say("/claude look at everything", on=far)
+        await world.outcome(on=far, timeout=SECONDS)
+        long = await lengthen(world, 5000, session=str(world.states(far)[0]["session"]))
         other = world.github.open_issue(world.repo, title="Another", by="alice")
         world.model.default(Script(AT_WORK))
         world.say("/claude look at this one too", on=other)
@@ -73,6 +78,8 @@ async def people(browser: Browser, root: Path, out: Path) -> None:
             "changes": f"/sessions/{session}/changes",
             "share": f"/sessions/{session}/share",
             "running": f"/sessions/{running}",
+            "long": f"/sessions/{long}",
+            "errors": f"/sessions/{long}?find=pytest&only=errors&open=all",
             "deliveries": "/deliveries",
             "installations": "/installations",
             "settings": installation,
@@ -89,7 +96,7 @@ async def people(browser: Browser, root: Path, out: Path) -> None:
             await sign_in(page, service.url, "alice")
             for name, path in paths.items():
                 await page.goto(f"{service.url}{path}")
-                for fold in await page.locator("li.tool summary").all():
+                for fold in await page.locator("li.tool summary").all() if name not in ("long", "errors") else []:
                     await fold.click()
                 await shot(page, out, theme, name)
         world.model.release("stuck")

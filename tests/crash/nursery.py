@@ -87,7 +87,7 @@ def _nursery() -> socket.socket:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.crash.nursery"],
             cwd=ROOT,
-            stdin=its,
+            stdin=its.fileno(),
             stdout=subprocess.DEVNULL,
             env={"PATH": os.environ["PATH"]},
         )

@@ -59,11 +59,10 @@ async def test_a_review_survives_a_kill_after_any_transaction(tmp_path: Path) ->
 
 async def dismissed(world: World, pull: Pull) -> None:
     """All that a tick brings about, once."""
-    [review] = ours(world, pull)
-    zero = review.comments[0]
+    zero = ours(world, pull)[0].comments[0]
     await world.github.changed(lambda: "**It is a bug**" in world.replies(pull)[0].body and zero.resolved_by, 60)
     await world.github.idle()
-    said = [one for one in pull.reviews for one in one.comments if one.reply_to is zero]
+    said = [reply for one in pull.reviews for reply in one.comments if reply.reply_to is zero]
     assert len(said) == 1 and "says that this is no bug" in said[0].body
     assert world.replies(pull)[0].body.count("**Not a bug**") == 1 and len(world.replies(pull)) == 1
 

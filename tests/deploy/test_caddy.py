@@ -230,9 +230,8 @@ async def test_real_replicas_behind_it_lose_no_webhook_when_one_is_killed(
     world: World, postgres: PostgresServer, tmp_path: Path
 ) -> None:
     world.model.default(Script([Say("It is fine.")]))
-    public = {"FORGEHAND_PUBLIC_URL": "https://bot.example.org"}
     async with (
-        ReplicaSet.running(world, postgres, 2, **public) as found,
+        ReplicaSet.running(world, postgres, 2, FORGEHAND_PUBLIC_URL="https://bot.example.org") as found,
         caddy(tmp_path, [int(one.url.rpartition(":")[2]) for one in found.all]) as url,
         httpx.AsyncClient(base_url=url) as client,
     ):

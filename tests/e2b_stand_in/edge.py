@@ -24,6 +24,7 @@ from tests.e2b_stand_in.link import GuestGone
 from tests.e2b_stand_in.paths import USERS
 from tests.e2b_stand_in.registry import Refusal, Registry
 from tests.e2b_stand_in.sandbox import Sandbox
+from tests.world.plain_http import plain_client
 
 ENVD = 49983
 HOP = {"connection", "keep-alive", "transfer-encoding", "te", "upgrade", "host", "content-length"}
@@ -176,7 +177,7 @@ async def _through(request: Request, port: int) -> Response:
         said = "Sandbox is secured with traffic access token. Token header 'e2b-traffic-access-token' is missing"
         return JSONResponse({"sandboxId": sandbox.id, "message": said, "code": 403}, 403)
     headers = [(name, value) for name, value in request.headers.items() if name not in HOP]
-    client = httpx.AsyncClient(timeout=None, trust_env=False)
+    client = plain_client(timeout=None, trust_env=False)
     try:
         url = f"http://127.0.0.1:{port}{request.url.path}"
         asked = client.build_request(

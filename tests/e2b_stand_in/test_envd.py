@@ -7,7 +7,6 @@ import base64
 import io
 from typing import Any
 
-import httpx
 import pytest
 from e2b import AsyncSandbox, CommandExitException
 from e2b.exceptions import (
@@ -20,6 +19,7 @@ from e2b.exceptions import (
 
 from tests.e2b_stand_in import E2BStandIn
 from tests.e2b_stand_in.conftest import until
+from tests.world.plain_http import plain_client
 
 # --- processes
 
@@ -211,7 +211,7 @@ async def test_a_stuck_reader_silences_the_others_and_blocks_the_process(e2b: E2
 
 
 async def test_envd_wants_its_token(e2b: E2BStandIn, box: AsyncSandbox) -> None:
-    async with httpx.AsyncClient(base_url=e2b.sandbox_url, trust_env=False) as client:
+    async with plain_client(base_url=e2b.sandbox_url, trust_env=False) as client:
         route = {"e2b-sandbox-id": box.sandbox_id}
         assert (await client.get("/health", headers=route)).status_code == 204
         assert (await client.post("/process.Process/List", headers=route, json={})).status_code == 401
@@ -261,7 +261,7 @@ async def test_ranges_and_signed_addresses(e2b: E2BStandIn, box: AsyncSandbox) -
     await box.files.write("log", "0123456789")
     await box.files.write("empty", "")
     address = box.download_url("log", use_signature_expiration=60)
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with plain_client(trust_env=False) as client:
 
         async def part(wanted: str, name: str = "log") -> tuple[int, str]:
             answer = await client.get(box.download_url(name), headers={"range": wanted})

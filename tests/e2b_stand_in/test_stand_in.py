@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import httpx
 import pytest
 from e2b import AsyncSandbox, SandboxQuery, SandboxState
 from e2b.exceptions import (
@@ -18,6 +17,7 @@ from e2b.exceptions import (
 
 from tests.e2b_stand_in import E2BStandIn
 from tests.e2b_stand_in.conftest import until
+from tests.world.plain_http import plain_client
 
 HOUR = 3600
 
@@ -339,7 +339,7 @@ async def test_a_port_is_reached_by_host_name_and_by_header(e2b: E2BStandIn, box
     port = int(await said)
     host = box.get_host(port)
     assert host == f"{port}-{box.sandbox_id}.localhost:{e2b.sandbox_url.rpartition(':')[2]}"
-    async with httpx.AsyncClient(base_url=e2b.sandbox_url, trust_env=False) as client:
+    async with plain_client(base_url=e2b.sandbox_url, trust_env=False) as client:
         assert (await client.get("/page", headers={"host": host})).text == "from inside"
         headers = {"e2b-sandbox-id": box.sandbox_id, "e2b-sandbox-port": str(port)}
         assert (await client.get("/page", headers=headers)).text == "from inside"

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -26,6 +25,7 @@ from tests.pulls.test_forks import forked
 from tests.world.e2b import E2BWorld, e2b_spine, e2b_world
 from tests.world.environments import short_folder, small_agent, until
 from tests.world.gateway import odd_upstream
+from tests.world.plain_http import plain_client
 
 EDIT = Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"})
 SPEC = EnvironmentSpec(labels={}, public_repository=True)
@@ -195,7 +195,7 @@ async def test_a_process_inside_cannot_pose_as_the_host() -> None:
             with pytest.raises(Broken):
                 await call.connect("/forgehand/gate")
             call.abort()
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with plain_client(trust_env=False) as client:
             assert (await client.get(f"http://127.0.0.1:{port}/v1/messages")).status_code == 404
         assert await ask(env, "/still") == 1
         assert echo.paths == ["/ready", "/still"]

@@ -6,7 +6,6 @@ import asyncio
 import json
 from pathlib import Path
 
-import httpx
 import pytest
 
 from bot.models import Step
@@ -24,6 +23,7 @@ from tests.environments.test_kept import Ahead
 from tests.world import MODEL_KEY, WEBHOOK_SECRET, World
 from tests.world.e2b import e2b_spine
 from tests.world.environments import until
+from tests.world.plain_http import plain_client
 
 EDIT = Call("Bash", {"command": "echo '# more' >> shop.py", "description": "Add"})
 MORE = Call("Bash", {"command": "echo '# and more' >> shop.py", "description": "Add"})
@@ -62,7 +62,7 @@ async def test_a_comment_becomes_a_pull_request_and_no_credential_is_inside(tmp_
 async def test_the_gateway_is_at_the_public_address_only_for_sandboxes_that_come_there(
     tmp_path: Path, changes: dict[str, str], status: int
 ) -> None:
-    async with e2b_spine(tmp_path, **changes) as (world, _), world.bot() as running, httpx.AsyncClient() as client:
+    async with e2b_spine(tmp_path, **changes) as (world, _), world.bot() as running, plain_client() as client:
         for path in ("messages", "messages/count_tokens"):
             answer = await client.post(f"{running.url}/gateway/anthropic/v1/{path}", headers={"x-api-key": "fht_any"})
             assert answer.status_code == status, answer.text

@@ -7,12 +7,11 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
-import httpx
-
 from bot.simulation.github.faults import Fault
 from bot.simulation.github.webhooks import Signed, signed
 from tests.loop.attacks import attack
 from tests.loop.field import Field
+from tests.world.plain_http import plain_client
 
 AT_ONCE = 16
 MANY = 5_000
@@ -32,7 +31,7 @@ def flood(field: Field, words: str, by: str, many: int = MANY) -> Iterator[Signe
 async def send(field: Field, hooks: Iterable[Signed]) -> None:
     """As fast as they are taken."""
     waiting = iter(hooks)
-    async with httpx.AsyncClient(timeout=60) as client:
+    async with plain_client(timeout=60) as client:
 
         async def some() -> None:
             for hook in waiting:

@@ -10,6 +10,7 @@ import httpx
 
 from tests.loop.attacks import attack
 from tests.loop.field import Field
+from tests.world.plain_http import plain_client
 from tests.world.visitor import visitor
 
 AT_ONCE = 16
@@ -31,7 +32,7 @@ async def over_and_over(times: int, ask: Callable[[], Awaitable[httpx.Response]]
 @attack("query strings, paths and cookies of 60 KB", "pages")
 async def long_heads(field: Field) -> None:
     many = "&".join(f"a{n}=%00%ff" for n in range(4_000))
-    async with httpx.AsyncClient(base_url=field.service.url, timeout=30) as client:
+    async with plain_client(base_url=field.service.url, timeout=30) as client:
         await over_and_over(10, lambda: client.get(f"/?{many}"))
         await over_and_over(10, lambda: client.get(f"/sign-in?next=/{'%2e%2e/' * 6_000}"))
         await over_and_over(10, lambda: client.get("/", headers={"cookie": "; ".join(f'c{n}="' for n in range(8_000))}))

@@ -6,12 +6,11 @@ import asyncio
 import json
 from typing import Any
 
-import httpx
-
 from bot.simulation.github.webhooks import signed
 from tests.loop import hostile
 from tests.loop.attacks import attack
 from tests.loop.field import Field
+from tests.world.plain_http import plain_client
 
 KILOBYTE = 1 << 10
 MEGABYTE = 1 << 20
@@ -39,7 +38,7 @@ async def post(field: Field, event: str, body: bytes, *, sign: bool = True) -> i
     """With a GUID of its own; `sign`: as GitHub does."""
     hook = signed(field.world.app, event, {})
     headers = {**hook.headers, **(field.world.github.sign(field.world.app, body) if sign else {})}
-    async with httpx.AsyncClient(timeout=60) as client:
+    async with plain_client(timeout=60) as client:
         answer = await client.post(f"{field.service.url}/webhook", content=body, headers=headers)
     return answer.status_code
 

@@ -24,6 +24,7 @@ from tests.crash.process import ROOT, Service
 from tests.loop import lag
 from tests.loop.lag import Lag
 from tests.world import World
+from tests.world.plain_http import plain_client
 
 NEIGHBOUR = "neighbour/shop"
 STATUS_SECONDS = 120.0
@@ -95,7 +96,7 @@ class Field:
         self.service, self.probe = await _begun(self.world)
 
     async def ready(self) -> None:
-        async with httpx.AsyncClient(base_url=self.service.url, timeout=30) as client, asyncio.timeout(60):
+        async with plain_client(base_url=self.service.url, timeout=30) as client, asyncio.timeout(60):
             while (await client.get("/readyz")).status_code != 200:
                 await asyncio.sleep(0.05)
         await self.status()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import re
 import sqlite3
@@ -242,7 +243,7 @@ async def test_the_buttons_stop_and_repeat_for_who_may_write(world: World) -> No
     assert len(world.states()) == 2, "pressed twice it is one turn more"
 
 
-async def test_of_many_long_entries_a_page_has_the_newest_and_a_stream_tells_them_in_portions(world: World) -> None:
+async def test_session_page_has_the_newest_long_entries_leads_to_all_and_streams_them_in_portions(world: World) -> None:
     world.model.default(Script([Say("Done.")]))
     async with world.bot() as service:
         world.say("/claude fix this")
@@ -257,8 +258,14 @@ async def test_of_many_long_entries_a_page_has_the_newest_and_a_stream_tells_the
         await store.close()
         async with visitor(world, service.url, "alice") as alice, asyncio.timeout(60):
             page = await alice.get(f"/sessions/{key.session}")
-            left_out = re.search(r"(\d+) earlier entries are left out", page.text)
-            assert left_out and int(left_out[1]) > 100 and len(page.text) < 6 << 20
+            assert "left out" not in page.text and len(page.text) < 4 << 20
+            read, part = shown_on(page), page
+            while older := re.search(
+                r'<nav class="pages" aria-label="Earlier entries"><a [^>]*href="([^"]+)"', part.text
+            ):
+                part = await alice.get(f"/sessions/{key.session}{html.unescape(older[1])}")
+                assert part.text.count("word " * 4_000) >= len(shown_on(part)) - 1, "also of those read long ago"
+                read = shown_on(part) + read
             told: list[str] = []
             async with alice.client.stream("GET", f"/sessions/{key.session}/events?after=0") as response:
                 async for heard in hear(response):
@@ -268,7 +275,12 @@ async def test_of_many_long_entries_a_page_has_the_newest_and_a_stream_tells_the
                     told += [one["id"] for one in heard.data]
                     if int(heard.id) >= int(seq_of(page)):
                         break
-    assert len(told) == len(set(told)) > 100
+    assert len(told) == len(set(told)) == len(read) == len(set(read)) >= 400
+    assert set(told) == set(read)
+
+
+def shown_on(page: httpx.Response) -> list[str]:
+    return re.findall(r'<li id="(e\d+-\d+)"', page.text)
 
 
 def seq_of(page: httpx.Response) -> str:

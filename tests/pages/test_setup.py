@@ -27,6 +27,7 @@ from bot.simulation.anthropic import Say, Script
 from tests.webhooks.test_delivery_log import NOWHERE, read_once
 from tests.world import MODEL_KEY, World
 from tests.world.command_line import ROOT, forgehand
+from tests.world.plain_http import plain_client
 
 APP = ("FORGEHAND_APP_ID", "FORGEHAND_PRIVATE_KEY", "FORGEHAND_WEBHOOK_SECRET")
 
@@ -57,7 +58,7 @@ def without_app(world: World, **changes: str) -> dict[str, str]:
 
 @asynccontextmanager
 async def visitor(values: dict[str, str]) -> AsyncIterator[Visitor]:
-    async with setting_up.serving(values) as page, httpx.AsyncClient(base_url=page.url, timeout=60) as client:
+    async with setting_up.serving(values) as page, plain_client(base_url=page.url, timeout=60) as client:
         yield Visitor(page, client)
 
 
@@ -67,7 +68,7 @@ async def create_at_github(world: World, answer: httpx.Response) -> str:
         html.unescape(re.search(pattern, answer.text)[1])  # type: ignore[index]
         for pattern in (r'<form method="post" action="([^"]+)"', r'name="manifest" value="([^"]+)"')
     )
-    async with httpx.AsyncClient(base_url=world.github.url) as github:
+    async with plain_client(base_url=world.github.url) as github:
         page = await github.post(action, data={"manifest": manifest})
         assert page.status_code == 200, page.text
         hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page.text))
@@ -85,14 +86,14 @@ async def test_from_nothing_to_a_session_without_any_setting_of_the_app(world: W
         confirm = await one.send("/setup/app", name="My Forgehand", organisation="octo-org", public_url="")
         assert f"form-action 'self' {world.github.url}" in confirm.headers["content-security-policy"]
         back = await create_at_github(world, confirm)
-        async with httpx.AsyncClient() as elsewhere:  # the cookie does not travel from another site
+        async with plain_client() as elsewhere:  # the cookie does not travel from another site
             stored = await elsewhere.get(back)
             assert stored.status_code == 200 and "my-forgehand" in stored.text
             assert (await elsewhere.get(back)).status_code == 400, "the way back is good once"
         page = (await one.client.get("/setup")).text
         install = re.search(r'href="([^"]+/installations/new)"', page)
         assert install
-        async with httpx.AsyncClient() as github:
+        async with plain_client() as github:
             assert (await github.post(install[1])).status_code == 302
         checked = await one.client.get("/setup/check")
         assert checked.status_code == 200 and "All checks passed" in checked.text, checked.text
@@ -124,7 +125,7 @@ async def test_the_first_start_shows_the_way_in_and_goes_on_as_the_service(world
             shown = (await process.stdout.readuntil(b"with the token: ") + await process.stdout.readline()).decode()
             url, token = re.search(r"(http://\S+)/setup\s+with the token: (\S+)", shown).groups()  # type: ignore[union-attr]
             assert url.startswith("http://127.0.0.1:"), "no browser opens 0.0.0.0"
-            async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+            async with plain_client(base_url=url, timeout=30) as client:
                 one = Visitor(setting_up.SetUp(url, token, asyncio.Event()), client)
                 await one.enter()
                 assert (await one.send("/setup/finish")).status_code == 422, "there is no App yet"
@@ -146,7 +147,7 @@ async def test_the_token_opens_it_once_and_for_one_browser(world: World) -> None
         assert (await one.send("/setup/open", token="wrong")).status_code == 403
         await one.enter()
         assert "The GitHub App" in (await one.client.get("/setup")).text
-        async with httpx.AsyncClient(base_url=one.setup.url) as other:
+        async with plain_client(base_url=one.setup.url) as other:
             second = Visitor(one.setup, other)
             assert (await second.send("/setup/open", token=one.setup.token)).status_code == 403
             assert "The GitHub App" not in (await other.get("/setup")).text

@@ -65,7 +65,7 @@ async def test_the_body_leads_to_the_comment_the_session_and_the_calls_that_prov
     assert f"[live comment]({issue}#issuecomment-{live.id})" in body
     assert f"[session]({page})" in body
     assert re.search(
-        rf"`{re.escape(discount.CHECK)}` \[failed\]\({re.escape(page)}#e\d+-\d+\) at first and "
-        rf"\[passed\]\({re.escape(page)}#e\d+-\d+\) in the end\.",
+        rf"`{re.escape(discount.CHECK)}` \[failed\]\({re.escape(page)}\?at=(e\d+-\d+)#\1\) at first and "
+        rf"\[passed\]\({re.escape(page)}\?at=(e\d+-\d+)#\2\) in the end\.",
         body,
     ), body

@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import httpx
 import pytest
 
 from bot.handlers.desk import LOOKED_AT
@@ -15,6 +14,7 @@ from bot.simulation.github import Fault
 from bot.simulation.github.state import Repository
 from bot.simulation.github.threads import Issue
 from tests.world import World
+from tests.world.plain_http import plain_client
 
 KB = 1024
 PERMISSION = "GET /repos/*/collaborators/{}/permission"
@@ -47,7 +47,7 @@ async def answering(url: str) -> AsyncIterator[None]:
 
     async def ask() -> None:
         nonlocal slowest
-        async with httpx.AsyncClient(timeout=60) as client:
+        async with plain_client(timeout=60) as client:
             asked = time.process_time()
             while True:
                 assert (await client.get(f"{url}/healthz")).status_code == 200

@@ -16,6 +16,7 @@ from bot.service import GIVEN_UP
 from tests.replicas.test_replicas import WAITING
 from tests.world import World
 from tests.world.command_line import forgehand
+from tests.world.plain_http import plain_client
 from tests.world.postgres import PostgresServer
 from tests.world.replicas import ReplicaProcess, ReplicaSet
 from tests.world.visitor import visitor
@@ -31,7 +32,7 @@ async def two(world: World, postgres: PostgresServer) -> AsyncIterator[ReplicaSe
 
 
 async def asked(one: ReplicaProcess, path: str) -> httpx.Response:
-    async with httpx.AsyncClient(base_url=one.url, timeout=20) as client:
+    async with plain_client(base_url=one.url, timeout=20) as client:
         return await client.get(path, headers={"Authorization": f"Bearer {TOKEN}"})
 
 

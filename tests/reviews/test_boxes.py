@@ -19,7 +19,8 @@ NAME = re.compile(r"`/claude not a bug ([a-z0-9]{8}-\d+-\d+)`")
 def agent(request: ModelRequest) -> Answer:
     """Review on request, and otherwise fix; `again` finds what it has found before in other words."""
     if "StructuredOutput" not in request.tool_names:
-        return Say("Title: Halve by two\n\nMended.") if request.tool_results else MEND
+        mended = any(call["input"].get("description") == "Mend" for call in request.tool_calls)
+        return Say("Title: Halve by two\n\nMended.") if mended else MEND
     if "was to fix these findings" in request.prompt:
         return verdict(words="comment")
     return verdict(ZERO, SPAN, ELSEWHERE)
@@ -91,7 +92,7 @@ async def test_not_a_bug_is_remembered_for_the_repository_and_can_be_taken_back(
         world.model.default(Script([review] * 3))
         world.github.tick(list_of(world, pull), "Not a bug", by="alice")
         await world.github.changed(lambda: "**It is a bug**" in list_of(world, pull).body, 20)
-        [posted] = ours(world, pull)
+        posted = ours(world, pull)[0]
         zero = posted.comments[0]
         said = [one.body for one in all_comments(pull) if one.reply_to is zero]
         assert len(said) == 1 and "alice says that this is no bug" in said[0]

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import cast
 
-import httpx
 import pytest
 
 from bot import repo_config
@@ -29,6 +28,7 @@ from sandbox.primitives import EnvironmentPrimitives, ExecResult, Layout
 from tests.unit.parsed import parse
 from tests.world import World
 from tests.world.gateway import MESSAGES, rigged
+from tests.world.plain_http import plain_client
 
 OUT = "/run/forgehand/out"
 TURN = f"{OUT}/turn-1"
@@ -60,7 +60,7 @@ async def steady(url: str) -> AsyncIterator[None]:
 
     async def look() -> None:
         nonlocal slowest
-        async with httpx.AsyncClient(timeout=60) as client:
+        async with plain_client(timeout=60) as client:
             asked = time.monotonic()
             while True:
                 assert (await client.get(f"{url}/healthz")).status_code == 200

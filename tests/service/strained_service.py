@@ -25,10 +25,10 @@ class Robbed(Store):
 
     lost = False
 
-    async def read(self, work: Callable[[Database], T]) -> T:
+    async def read(self, work: Callable[[Database], T], *, single: bool = False) -> T:
         if Robbed.lost:
             raise StoreError("The store cannot be opened.")
-        return await super().read(work)
+        return await super().read(work, single=single)
 
     @classmethod
     def toggle(cls) -> None:

@@ -24,6 +24,7 @@ from bot.web.webhooks import CountedAnswers
 from tests.webhooks.test_delivery_log import POLL, until
 from tests.world import World, work_under_way
 from tests.world.command_line import forgehand
+from tests.world.plain_http import plain_client
 from tests.world.work_under_way import WRITE
 
 TOKEN = "scrape-me"
@@ -35,7 +36,7 @@ async def served(world: World, **changes: str) -> AsyncIterator[httpx.AsyncClien
     bearer = {"Authorization": f"Bearer {TOKEN}"}
     async with (
         world.bot(FORGEHAND_METRICS_TOKEN=TOKEN, **changes) as service,
-        httpx.AsyncClient(base_url=service.url, timeout=10, headers=bearer) as client,
+        plain_client(base_url=service.url, timeout=10, headers=bearer) as client,
     ):
         yield client
 
@@ -305,7 +306,7 @@ async def test_metrics_are_for_a_token_or_this_machine_where_nobody_else_comes(
     world: World, settings: dict[str, str], headers: dict[str, str], status: int
 ) -> None:
     """A plain proxy on this machine says nothing of whom it asks for."""
-    async with world.bot(**settings) as service, httpx.AsyncClient(base_url=service.url, timeout=10) as client:
+    async with world.bot(**settings) as service, plain_client(base_url=service.url, timeout=10) as client:
         assert (await client.get("/metrics", headers=headers)).status_code == status
 
 

@@ -23,6 +23,7 @@ import pytest
 from tests.crash.process import Service
 from tests.world import WEBHOOK_SECRET
 from tests.world.e2b import e2b_spine
+from tests.world.plain_http import plain_client
 
 MESSAGES = "/gateway/anthropic/v1/messages"
 GITHUB_SECONDS = 10.0
@@ -40,7 +41,7 @@ class Strained:
     pid: int
 
     async def ask(self, method: str, path: str, content: bytes = b"", **headers: str) -> httpx.Response:
-        async with httpx.AsyncClient(base_url=self.service.url, timeout=30) as client:
+        async with plain_client(base_url=self.service.url, timeout=30) as client:
             return await client.request(method, path, content=content, headers=headers)
 
     async def health(self) -> int:

@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from bot.web.health import health_routes
 from bot.web.server import Server, tcp_socket
+from tests.world.plain_http import plain_client
 from tests.world.webhooks import Edge
 
 
@@ -61,7 +62,7 @@ async def test_stopping_lets_answers_end_and_cuts_what_does_not(tmp_path: Path) 
         tcp_socket("127.0.0.1", 0),
         grace_seconds=0.5,
     )
-    async with server, httpx.AsyncClient(base_url=server.url, timeout=10) as client:
+    async with server, plain_client(base_url=server.url, timeout=10) as client:
         ends, cut = asyncio.ensure_future(client.get("/slow")), asyncio.ensure_future(client.get("/endless"))
         assert {await entered.get(), await entered.get()} == {"slow", "endless"}
         stopping = asyncio.ensure_future(server.stop())

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx
 import pytest
 from starlette.routing import Route
 
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.loopback import LoopbackServer
 from tests.simulation.scene import Clock, Receiver, Scene
+from tests.world.plain_http import plain_client
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
         repo = github.create_repo("octo/calc", {"a.py": "one\ntwo\nthree\n", "lib/b.py": b"x = 1\n"})
         installation = github.install(app, repos=[repo])
         base, agent = f"{github.api_url}", {"User-Agent": "tests"}
-        async with httpx.AsyncClient(base_url=base, headers=agent, trust_env=False) as http:
+        async with plain_client(base_url=base, headers=agent, trust_env=False) as http:
             yield Scene(github, clock, app, repo, installation, http)
 
 

@@ -14,6 +14,7 @@ from starlette.routing import Route
 from bot.simulation import faults
 from bot.simulation.github import Fault, SimulatedGitHub
 from tests.simulation.scene import Scene
+from tests.world.plain_http import plain_client
 
 
 async def test_faults_before_and_after_the_effect(scene: Scene) -> None:
@@ -91,5 +92,5 @@ async def test_extra_routes_read_the_state(tmp_path: Path) -> None:
 
     async with SimulatedGitHub.running(tmp_path, extra_routes=pages) as github:
         github.create_repo("octo/calc", {"a": "b"})
-        async with httpx.AsyncClient(trust_env=False) as http:
+        async with plain_client(trust_env=False) as http:
             assert (await http.get(f"{github.url}/octo")).text == "1 repositories"

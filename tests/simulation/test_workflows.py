@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import httpx
-
 from tests.simulation.scene import Scene
+from tests.world.plain_http import plain_client
 
 REPO = "/repos/octo/calc"
 
@@ -24,7 +23,7 @@ async def test_logs_lie_on_another_host_that_takes_no_credential(scene: Scene) -
     answer = await scene.call("GET", f"{REPO}/actions/jobs/{test['id']}/logs", auth=token)
     where = answer.headers["location"]
     assert answer.status_code == 302 and not where.startswith(scene.github.url)
-    async with httpx.AsyncClient(trust_env=False) as http:
+    async with plain_client(trust_env=False) as http:
         assert (await http.get(where)).text == "it broke"
         assert (await http.get(where, headers={"Authorization": f"Bearer {token}"})).status_code == 400
         assert (await http.get(where + "0")).status_code == 403

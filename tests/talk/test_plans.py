@@ -6,12 +6,12 @@ import sqlite3
 import time
 from contextlib import closing
 
-import httpx
 import pytest
 
 from bot.sessions.services import APPROVAL_DAYS
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from tests.world import World
+from tests.world.plain_http import plain_client
 
 PLAN = "1. Clamp the discount.\n2. Add a test."
 WRITE = Call("Bash", {"command": "echo planned > planned.txt", "description": "Carry it out"})
@@ -116,7 +116,7 @@ async def test_a_yes_without_a_name_is_none_to_what_was_asked_after_it(world: Wo
         ahead = 60.0
         world.say("/claude plan something worse")
         assert await world.outcome(2) == "planned"
-        async with httpx.AsyncClient() as client:
+        async with plain_client() as client:
             await client.post(str(world.app.webhook_url), headers=late.headers, content=late.body)
         name = f"{world.states()[1]['session']}-2"
         assert f"(`{name}`) after you had written that" in await said(world, 3)

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
-import httpx
 import pytest
 
 from bot.sessions.retention import LOOK_SECONDS
@@ -16,6 +15,7 @@ from bot.simulation.faults import Fault
 from tests.world import World
 from tests.world.command_line import forgehand
 from tests.world.environments import until
+from tests.world.plain_http import plain_client
 from tests.world.postgres import PostgresServer
 from tests.world.s3_bucket import SECRET, SimulatedBucket, Upload
 
@@ -137,7 +137,7 @@ async def test_readyz_says_that_the_bucket_does_not_answer(bucket: SimulatedBuck
     async with (
         World.running(tmp_path, **bucket.environment) as world,
         world.bot() as running,
-        httpx.AsyncClient(base_url=running.url) as client,
+        plain_client(base_url=running.url) as client,
     ):
         for _ in range(2):
             troubles = (await client.get("/readyz")).json()["troubles"]
@@ -169,7 +169,7 @@ async def test_doctor_and_readyz_say_what_is_wrong_with_the_bucket(
         found = await forgehand(world.environment, "doctor", "--json")
         [line] = [one for one in found.json if one["name"] == "files"]
         assert (line["level"], words in line["words"] + line["fix"]) == ("bad", True), line
-        async with world.bot() as running, httpx.AsyncClient(base_url=running.url) as client:
+        async with world.bot() as running, plain_client(base_url=running.url) as client:
             ready = await client.get("/readyz")
         assert ready.status_code == 503
         assert words in ready.json()["troubles"]["files"]
@@ -178,7 +178,7 @@ async def test_doctor_and_readyz_say_what_is_wrong_with_the_bucket(
 
 async def test_doctor_says_that_a_bucket_is_sound(bucket: SimulatedBucket, tmp_path: Path) -> None:
     async with World.running(tmp_path, **bucket.environment) as world:
-        async with world.bot() as running, httpx.AsyncClient(base_url=running.url) as client:
+        async with world.bot() as running, plain_client(base_url=running.url) as client:
             assert "files" not in (await client.get("/readyz")).json()["troubles"]
         found = await forgehand(world.environment, "doctor")
         assert "files: They are in the bucket forgehand-files" in found.text

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import httpx
 import pytest
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from tests.world import World
 from tests.world.command_line import forgehand
+from tests.world.plain_http import plain_client
 from tests.world.postgres import PostgresServer
 from tests.world.wire_cutter import WireCutter
 
@@ -105,7 +105,7 @@ async def test_work_goes_on_after_the_database_was_away(tmp_path: Path, postgres
             wire.refusing = True
             wire.cut()
             world.model.release("on")
-            async with httpx.AsyncClient(base_url=running.url, timeout=30) as client:
+            async with plain_client(base_url=running.url, timeout=30) as client:
                 assert (await client.get("/readyz")).status_code == 503
                 assert (await client.get("/healthz")).status_code == 200, "a restart would not bring it back"
                 hook = world.github.webhook(world.app, "ping", {"zen": "Keep it logically awesome."})

@@ -7,11 +7,11 @@ import re
 import time
 from itertools import pairwise
 
-import httpx
 import pytest
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from tests.world import World
+from tests.world.plain_http import plain_client
 
 
 @pytest.mark.quick(
@@ -109,7 +109,7 @@ async def test_a_hundred_deliveries_of_one_comment_are_one_session(world: World)
         comment = world.say("/claude fix this")
         same = world.github.comment_webhook(comment)
         others = [world.github.comment_webhook(comment) for _ in range(50)]
-        async with httpx.AsyncClient(timeout=30) as client:
+        async with plain_client(timeout=30) as client:
             answers = await asyncio.gather(
                 *(
                     client.post(f"{service.url}/webhook", headers=one.headers, content=one.body)

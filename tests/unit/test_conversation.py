@@ -36,7 +36,9 @@ def test_who_knows_a_part_is_told_the_rest_and_what_has_changed() -> None:
     assert [entry.id for entry in talk.since(2)] == ["e1-0", "e4-0"], "the call has its result since"
     assert talk.since(4) == []
     assert list(talk.entries) == ["e1-0", "e2-0", "e4-0"], "in the order in which they began"
-    assert (talk.entries["e1-0"].result, talk.entries["e1-0"].ok) == ("a\nb", True)
+    entry = talk.entries["e1-0"]
+    assert entry.content is not None
+    assert (entry.content.result, entry.ok, entry.seconds, entry.lines) == ("a\nb", True, 2.0, [1, 3])
 
 
 def test_the_same_lines_give_the_same_entries_however_they_come() -> None:
@@ -60,10 +62,43 @@ def test_an_edit_is_a_diff() -> None:
     assert conversation.changes({"edits": [1, {"new_string": "a", "old_string": 5}]}) == [("add", "a")]
 
 
-def test_floods_are_bounded_and_it_is_said() -> None:
+def test_session_page_floods_are_bounded_and_it_is_said() -> None:
     talk = Conversation(ClaudeDecoder)
-    for seq in range(1, conversation.MOST_ENTRIES + 11):
+    many = conversation.MOST_ENTRIES + conversation.DROPPED_AT_ONCE
+    for seq in range(1, many + 11):
         talk.feed(said(seq, f"Words {seq}."))
-    assert (len(talk.entries), talk.dropped) == (conversation.MOST_ENTRIES, 10)
+    assert talk.dropped == conversation.DROPPED_AT_ONCE
+    assert len(talk.entries) + talk.dropped == many + 10
+    assert [entry.id for entry in talk.since(many + 9)] == [f"e{many + 10}-0"]
     long = conversation.changes({"file_path": "a", "content": "x\n" * 5000})
     assert len(long) == conversation.MOST_DIFF_LINES + 1 and "4600 lines more" in long[-1][1]
+
+
+def test_session_page_lets_the_contents_of_the_oldest_entries_go_and_keeps_the_entries() -> None:
+    talk = Conversation(ClaudeDecoder)
+    for seq in range(1, 501):
+        talk.feed(said(seq, "word " * 4000))
+    held = [entry for entry in talk.entries.values() if entry.content is not None]
+    assert len(talk.entries) == 500
+    assert 100 < len(held) < 250
+    assert held == list(talk.entries.values())[-len(held) :], "the newest ones"
+
+
+def test_session_page_names_what_people_said_and_why_the_agent_was_started_again() -> None:
+    talk = Conversation(ClaudeDecoder)
+    talk.feed(called(1, "Bash", {"command": "pytest -q", "description": "Run\nthe tests"}))
+    for seq, (kind, line) in enumerate(
+        [
+            ("message", {"type": "message", "author": "alice", "text": "Also the docs."}),
+            ("message", {"type": "message", "author": "mallory", "withheld": True}),
+            ("note", {"type": "forgehand", "note": "The sandbox was lost."}),
+        ],
+        start=2,
+    ):
+        talk.feed(StoredEvent(SessionId("abcd1234"), seq, 1, kind, json.dumps(line), 1000.0 + seq))
+    call, alice, mallory, note = talk.entries.values()
+    assert (call.about, call.title, call.judges) == ("Run the tests", "pytest -q", True)
+    assert (alice.kind, alice.title) == ("heard", "alice") and alice.content is not None
+    assert alice.content.text == "Also the docs."
+    assert mallory.content is not None and "not passed on" in mallory.content.text
+    assert note.kind == "note" and note.content is not None and note.content.text == "The sandbox was lost."

@@ -18,6 +18,7 @@ from bot.repo_config.values import KEYS, ForPaths
 EVERYTHING = """\
 model: claude-opus-5-5
 budget: 7.5
+ask_above: 5
 timeout: 1h30m
 permission: ask
 tools:
@@ -57,6 +58,7 @@ paths:
   blocked: ["infra/**"]
   sensitive: ["auth/**"]
 read_outsiders: true
+dashboard: true
 commits: verified
 template: python-big
 instructions: |
@@ -79,6 +81,7 @@ def test_every_key() -> None:
     assert config == RepoConfig(
         model="claude-opus-5-5",
         budget=7.5,
+        ask_above=5.0,
         timeout=5400.0,
         permission="ask",
         tools=Tools(("Bash", "Read"), ("WebFetch",)),
@@ -93,6 +96,7 @@ def test_every_key() -> None:
         egress=("files.example.com", "*.example.org"),
         paths=Paths(("infra/**",), ("auth/**",)),
         read_outsiders=True,
+        dashboard=True,
         commits="verified",
         template="python-big",
         instructions="Use tabs.",

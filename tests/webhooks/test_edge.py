@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,6 +20,7 @@ from bot.store import deliveries, writer
 from bot.store.base import Store
 from bot.store.deliveries import DeliveryState
 from tests.world import stored
+from tests.world.plain_http import plain_client
 from tests.world.stored import file_of
 from tests.world.webhooks import BODY, SECRET, Edge, running, signed
 
@@ -264,7 +264,7 @@ async def test_a_kill_right_after_the_answer_loses_nothing(tmp_path: Path) -> No
     )
     assert process.stdout is not None
     url = (await asyncio.wait_for(process.stdout.readline(), 20)).decode().strip()
-    async with httpx.AsyncClient(base_url=url) as client:
+    async with plain_client(base_url=url) as client:
         headers = [signed(BODY, guid=str(n)) for n in range(20)]
         answers = await asyncio.gather(*(client.post("/webhook", content=BODY, headers=one) for one in headers))
         os.kill(process.pid, signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import base64
 import contextlib
@@ -18,8 +19,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import httpx
-
 from bot import app as service
 from bot import settings
 from bot.engine.durable import DurableEngine
@@ -32,10 +31,9 @@ from bot.simulation.github.threads import Comment, Issue, Pull
 from bot.simulation.github.webhooks import Signed
 from bot.simulation.scenarios import discount
 from bot.store.base import Clock, Store
-from sandbox.agents import claude_binary
-from sandbox.local.folders import EnvironmentsFolder
-from sandbox.local.provider import LocalProvider
+from sandbox.local.folders import EnvironmentsFolder, kill_all, remove
 from tests.world.environments import short_folder
+from tests.world.plain_http import plain_client
 from tests.world.postgres import PostgresServer
 
 MODEL_KEY = "sk-ant-api03-" + "canary-model-key" * 4
@@ -47,6 +45,7 @@ TURN_SECONDS = 90.0
 CONFIG = ".github/forgehand.yml"
 WITHOUT_CHECKS = {name: text for name, text in discount.FILES.items() if name != CONFIG}
 """The demo's files without checks, because each turn needs another environment for checks, and two if they fail."""
+END_SECONDS = 20.0
 SAVING = "The work so far is still being saved"
 
 
@@ -89,13 +88,11 @@ class World:
                     await world._clear()
 
     async def _clear(self) -> None:
-        """Remove what a failed or killed run left."""
+        """Remove what a turn kept, or a failed or killed run left. A provider would first try whether boxes hold."""
         base = EnvironmentsFolder(self.environments)
-        if base.environment_ids():
-            provider = LocalProvider(self.environments, claude_binary.find())
-            for left in await provider.find({}):
-                await left.terminate()
-            await provider.close()
+        for left in map(base.folders, base.environment_ids()):
+            assert await asyncio.to_thread(kill_all, left.home, END_SECONDS), f"{left.box.name} lives on"
+            await asyncio.to_thread(remove, left)
         _remember_tools(base)
 
     @property
@@ -144,7 +141,7 @@ class World:
 
     async def deliver(self, hook: Signed) -> None:
         """Deliver a webhook as GitHub would, when the test wants it."""
-        async with httpx.AsyncClient(timeout=30) as client:
+        async with plain_client(timeout=30) as client:
             answer = await client.post(str(self.app.webhook_url), headers=hook.headers, content=hook.body)
         assert answer.status_code == 202, answer.text
 

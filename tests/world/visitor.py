@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from tests.world import World
+from tests.world.plain_http import plain_client
 
 FORM = re.compile(r'<input type="hidden" name="([a-z_]+)" value="([^"]*)">')
 
@@ -42,7 +43,7 @@ class Visitor:
 
     async def agree(self, address: str, login: str) -> str:
         """Agree at GitHub, and return the address to which it sends the browser back."""
-        async with httpx.AsyncClient(headers={"user-agent": "browser"}) as client:
+        async with plain_client(headers={"user-agent": "browser"}) as client:
             page = await client.get(address)
             fields = {name: html.unescape(value) for name, value in FORM.findall(page.text)}
             answer = await client.post(address.partition("?")[0], data={**fields, "login": login})
@@ -56,7 +57,7 @@ class Visitor:
 
 @asynccontextmanager
 async def visitor(world: World, url: str, login: str = "") -> AsyncIterator[Visitor]:
-    async with httpx.AsyncClient(base_url=url, timeout=30) as client:
+    async with plain_client(base_url=url, timeout=30) as client:
         one = Visitor(client, world.github.url)
         if login:
             answer = await one.sign_in(login)

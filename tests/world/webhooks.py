@@ -21,6 +21,7 @@ from bot.web.health import health_routes
 from bot.web.server import HeadLimits, Server, tcp_socket
 from bot.web.webhooks import webhook_routes
 from tests.world import stored
+from tests.world.plain_http import plain_client
 
 SECRET = "first secret"
 HANDLED = ("issue_comment", "issues.opened")
@@ -65,6 +66,6 @@ async def running(
     )
     app = Starlette(routes=[*routes, *health_routes({})])
     server = Server(app, tcp_socket("127.0.0.1", 0), head_limits=head_limits or HeadLimits(), grace_seconds=1)
-    async with server, httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+    async with server, plain_client(base_url=server.url, timeout=30) as client:
         yield Edge(store, server, client, nudges)
     await store.close()

@@ -46,7 +46,7 @@ async def handle(command: Word, remark: Remark, desk: Desk) -> Handled:
     approval = await answers.meant(command, remark, desk)
     if isinstance(approval, str):
         return await desk.refuse(remark, approval)
-    begins = approval.kind is ApprovalKind.PLAN or approval.state is ApprovalState.EXPIRED
+    begins = approval.kind in (ApprovalKind.PLAN, ApprovalKind.PRICE) or approval.state is ApprovalState.EXPIRED
     if begins and (noted := await turns.lacking(remark, desk)):
         return noted  # not answered yet, so it can be said again when there is money
     turn = await sessions.turn(desk.store, approval.key)
@@ -76,6 +76,9 @@ def _follows(command: Word, approval: Approval, turn: Turn) -> Wish | None:
     if approval.kind is ApprovalKind.PLAN:
         prompt = carry_out(turn.prompt, command.prompt or str(approval.matter.get("plan", "")))
         return turns.as_before(turn, Wish(_kind(turn), prompt, NO_OPTIONS, approval=approval.id))
+    if approval.kind is ApprovalKind.PRICE:
+        same = Wish(turn.asked_as, turn.prompt, turns.options_of(turn), approval=turn.approval, agreed=approval.id)
+        return turns.as_before(turn, same)
     return _going_on(command, approval, turn) if approval.late else None
 
 
@@ -93,9 +96,9 @@ def _kind(turn: Turn) -> str:
 FEATURE = Feature(
     "approve",
     "approve",
-    "says yes to the plan, question or held commit that is waiting. Add its id if several wait, or `session` to allow "
-    "the same call for the whole session; an edited plan goes on the lines below. With a fork's commit, it makes a "
-    "branch here from that code",
+    "says yes to the plan, price, question or held commit that is waiting. Add its id if several wait, or `session` to "
+    "allow the same call for the whole session; an edited plan goes on the lines below. With a fork's commit, it makes "
+    "a branch here from that code",
     read=read,
     handle=handle,
 )

@@ -8,6 +8,7 @@ from bot.events.threads import Remark
 from bot.handlers import turns
 from bot.handlers.desk import Desk, Feature, Handled
 from bot.handlers.turns import Wish
+from bot.kinds.shape import WorkEstimate
 from bot.models import Outcome, TurnState
 from bot.store import sessions
 from bot.words import endings, replies
@@ -24,7 +25,8 @@ async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
     if last.outcome is Outcome.FAILED and last.agent_error == endings.IN_THE_COMMAND and command.options == NO_OPTIONS:
         return await desk.refuse(remark, replies.would_fail_again(desk.settings.command))
     said = options.over(command.options, turns.options_of(last))
-    wish = Wish(last.asked_as, last.prompt, said, approval=last.approval)
+    agreed = last.part(WorkEstimate).agreed or None
+    wish = Wish(last.asked_as, last.prompt, said, approval=last.approval, agreed=agreed)
     return await turns.begin(turns.as_before(last, wish), remark, desk)
 
 

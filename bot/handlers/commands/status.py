@@ -13,7 +13,7 @@ from bot.models import Outcome, TurnState
 from bot.store import approvals, sessions, spend
 from bot.store.approvals import Approval, ApprovalKind, ApprovalState
 from bot.store.sessions import Turn
-from bot.words import endings, on_approvals, on_money, replies
+from bot.words import endings, on_approvals, on_estimates, on_money, replies
 
 
 async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
@@ -48,10 +48,13 @@ async def _answer(words: str, turn: Turn, remark: Remark, desk: Desk) -> None:
 
 
 def _ending(turn: Turn, asked: Sequence[Approval]) -> str:
-    """Return the headline of the turn's comment; a plan's says whether it still waits."""
+    """Return the headline of the turn's comment; that of a plan or a price says whether it still waits."""
     plan = next((one for one in asked if one.key == turn.key and one.kind is ApprovalKind.PLAN), None)
     if plan is not None and plan.state is not ApprovalState.OPEN:
         return endings.plan_headline(plan.state)
+    price = next((one for one in asked if one.key == turn.key and one.kind is ApprovalKind.PRICE), None)
+    if price is not None:
+        return on_estimates.headline(price.state)
     return endings.headline(turn.outcome or Outcome.FAILED)
 
 

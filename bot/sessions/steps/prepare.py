@@ -7,12 +7,12 @@ import msgspec
 from bot import repo_config
 from bot.errors import UserError
 from bot.github.types import Pull
-from bot.kinds.shape import OnFork, Places
+from bot.kinds.shape import OnFork, Places, WorkEstimate
 from bot.models import Outcome, Step
 from bot.repo_config import RepoConfig
 from bot.sessions import kinds, reading, starting_point
 from bot.sessions.kinds import Preparation
-from bot.sessions.money import spending_limits
+from bot.sessions.money import price, spending_limits
 from bot.sessions.moves import End, Move, To
 from bot.sessions.reading import briefing
 from bot.sessions.services import Services
@@ -40,19 +40,28 @@ async def run(services: Services, turn: Turn) -> Move:
     await sessions.update_session(services.store, turn.key.session, budget_usd=config.budget)
     if spent := await spending_limits.before_the_start(services, turn):
         return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
+    estimate = await price.estimated(services, turn, session, _begins_as(turn, config))
+    if question := await price.asked(services, turn, estimate, config):
+        return question
     base, start = await kind.pin(services, turn) or await _start(services, turn, session, config)
     preparation = await kind.begin(services, turn, Preparation(config, base, start))
-    return await _ready(services, turn, preparation) if isinstance(preparation, Preparation) else preparation
+    if not isinstance(preparation, Preparation):
+        return preparation
+    return await _ready(services, turn.having(estimate), preparation)
+
+
+def _begins_as(turn: Turn, config: RepoConfig) -> str:
+    plans_first = turn.traits.changes and config.permission == "plan" and turn.approval is None
+    return "plan" if plans_first else turn.kind
 
 
 async def _ready(services: Services, turn: Turn, preparation: Preparation) -> To:
     """Gather everything that the agent needs to begin."""
     config, start = preparation.config, preparation.start
-    plans_first = turn.traits.changes and config.permission == "plan" and turn.approval is None
     turn = turn.having(
         msgspec.structs.replace(turn.part(OnFork), fork=start.fork),
         base_sha=start.sha,
-        kind="plan" if plans_first else turn.kind,
+        kind=_begins_as(turn, config),
         prompt=preparation.request or turn.prompt,
     )
     found = await reading.gather(services, turn, config, (preparation.base, start), preparation.beside)
@@ -61,6 +70,7 @@ async def _ready(services: Services, turn: Turn, preparation: Preparation) -> To
     parts = (
         *preparation.parts,
         turn.part(OnFork),
+        turn.part(WorkEstimate),
         msgspec.structs.replace(found.reading, notes=notes),
         msgspec.structs.replace(turn.part(Places), discussions=found.discussions),
     )

@@ -8,6 +8,7 @@ import re
 import subprocess
 import zlib
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 Content = str | bytes
@@ -55,6 +56,19 @@ def git(path: Path, *argv: str, stdin: bytes = b"", ok: tuple[int, ...] = (0,)) 
     if done.returncode not in ok:
         raise ValueError(f"git {argv[0]} ended with {done.returncode}: {done.stderr.decode(errors='replace')}")
     return done.stdout
+
+
+@lru_cache(maxsize=64)
+def settled(path: Path, *argv: str, ok: tuple[int, ...] = (0,)) -> bytes:
+    """Run git once for a command that names everything by its whole SHA, because its answer never changes, and each
+    event of a pull request asks again. A failure is not remembered: the object may come later."""
+    return git(path, *argv, ok=ok)
+
+
+def on_commits(path: Path, *argv: str) -> bytes:
+    """Run git on commits; only once if all are named by their SHAs."""
+    named = [one.removeprefix("^") for one in argv[1:] if not one.startswith("-")]
+    return (settled if all(map(_SHA.fullmatch, named)) else git)(path, *argv)
 
 
 def create(path: Path, default_branch: str) -> None:
@@ -174,7 +188,10 @@ def object_at(path: Path, commit: str, name: str) -> tuple[str, str, str] | None
     """Return (mode, kind, sha) of a path's entry."""
     if not name:
         return ("040000", "tree", git(path, "rev-parse", f"{commit}^{{tree}}").decode().strip())
-    line = git(path, "ls-tree", "-z", commit, "--", f":(literal){name}", ok=(0, 128)).decode().rstrip("\0")
+    try:
+        line = settled(path, "ls-tree", "-z", commit, "--", f":(literal){name}").decode().rstrip("\0")
+    except ValueError:
+        return None
     if not line:
         return None
     mode, kind, sha = line.partition("\t")[0].split(" ")
@@ -196,19 +213,19 @@ def diff(path: Path, base: str, head: str) -> str:
     start = merge_base(path, base, head) or EMPTY_TREE
     end = resolve(path, head)
     assert end, f"{head} is not there"
-    return git(path, "diff", "-M", "--full-index", start, end).decode("utf-8", "replace")
+    return on_commits(path, "diff", "-M", "--full-index", start, end).decode("utf-8", "replace")
 
 
 def merge_base(path: Path, base: str, head: str) -> str | None:
     first, second = resolve(path, base), resolve(path, head)
     if not first or not second:
         return None
-    return git(path, "merge-base", first, second, ok=(0, 1)).decode().strip() or None
+    return settled(path, "merge-base", first, second, ok=(0, 1)).decode().strip() or None
 
 
 def count(path: Path, base: str, head: str) -> int:
     """Count the commits of `head` that `base` lacks."""
-    return int(git(path, "rev-list", "--count", head, f"^{base}"))
+    return int(on_commits(path, "rev-list", "--count", head, f"^{base}"))
 
 
 def checkout(path: Path, branch: str, target: Path) -> None:

@@ -185,7 +185,7 @@ def repository(state: State, repo: Repository) -> Json:
         **dict.fromkeys(COUNTS, 0),
         "open_issues": open_issues,
         "open_issues_count": open_issues,
-        "has_issues": True,
+        "has_issues": repo.has_issues,
         "has_projects": True,
         "has_wiki": False,
         "has_pages": False,

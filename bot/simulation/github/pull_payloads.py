@@ -100,8 +100,8 @@ MOST_LINES, MOST_BYTES = 20_000, 500 << 10
 
 def changed_files(state: State, repo: Repository, base: str, head: str) -> list[Json]:
     start = gitstore.merge_base(repo.path, base, head) or gitstore.EMPTY_TREE
-    raw = gitstore.git(repo.path, "diff", "--raw", "-z", "-M", "--abbrev=40", start, head)
-    patches = _patches(gitstore.git(repo.path, "diff", "-M", start, head).decode("utf-8", "replace"))
+    raw = gitstore.on_commits(repo.path, "diff", "--raw", "-z", "-M", "--abbrev=40", start, head)
+    patches = _patches(gitstore.on_commits(repo.path, "diff", "-M", start, head).decode("utf-8", "replace"))
     fields = iter(raw.decode("utf-8", "surrogateescape").split("\0"))
     found: list[Json] = []
     for head_line in fields:

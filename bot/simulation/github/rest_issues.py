@@ -72,8 +72,25 @@ async def get_issue(ask: Ask) -> Response:
 async def list_issues(ask: Ask) -> Response:
     repo = ask.repo(*READ)
     state = ask.query("state", "open")
+    creator = ask.query("creator")
+    if creator and creator not in [one.login for one in ask.state.accounts.values()]:
+        raise invalid("Issue", "creator", "invalid")
     found = [each for each in repo.issues.values() if state in ("all", each.state)]
+    found = [each for each in found if creator in ("", each.author.login)]
     return paged(ask, found[::-1], lambda each: _issue(ask, each))
+
+
+async def create_issue(ask: Ask) -> Response:
+    repo = ask.repo(*READ)
+    auth.require(ask.credential, repo, "issues:write")
+    if not repo.has_issues:
+        raise Refusal(410, "Issues has been disabled in this repository.")
+    title = ask.text("Issue", "title", limit=256)
+    body = ask.text("Issue", "body", required=False)
+    assert title is not None
+    ask.desk.limits.create(ask.credential)
+    issue = ask.desk.actions.open_issue(repo, ask.actor, title, body, ask.token().installation.app)
+    return answer(_issue(ask, issue), 201)
 
 
 async def list_comments(ask: Ask) -> Response:
@@ -174,6 +191,7 @@ async def edit_issue(ask: Ask) -> Response:
     issue = _writable(ask)
     title = ask.text("Issue", "title", limit=256, required=False)
     body = ask.text("Issue", "body", required=False)
+    ask.desk.limits.edit(ask.credential)
     ask.desk.actions.edit(issue, ask.actor, title=title, body=body)
     if ask.body.get("state") in ("open", "closed"):
         ask.desk.actions.set_state(issue, ask.actor, ask.body["state"])
@@ -214,6 +232,7 @@ async def remove_label(ask: Ask) -> Response:
 
 ROUTES = of_repositories(
     ("GET", "/issues", list_issues),
+    ("POST", "/issues", create_issue),
     ("GET", "/issues/comments", list_repo_comments),
     ("GET", "/issues/comments/{comment_id}", get_comment),
     ("PATCH", "/issues/comments/{comment_id}", edit_comment),

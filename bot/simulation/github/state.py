@@ -84,6 +84,7 @@ class Repository:
     archived: bool = False
     deleted: bool = False
     drafts_allowed: bool = True
+    has_issues: bool = True
     max_file_bytes: int = 100 * 1024 * 1024
     grants: dict[int, str] = field(default_factory=dict)
     issues: dict[int, Issue] = field(default_factory=dict)

@@ -43,6 +43,10 @@ class Threads(World):
     def edit(self, of: Issue | Pull, *, by: Who, title: str | None = None, body: str | None = None) -> None:
         self.actions.edit(thread(of), self.person(by), title=title, body=body)
 
+    def tick_issue(self, issue: Issue, at: int | str, *, by: Who) -> None:
+        """Click a checkbox of an issue's own text."""
+        self.edit(issue, by=by, body=tasks.ticked(issue.body or "", at))
+
     def label(self, of: Issue | Pull, name: str, *, by: Who) -> None:
         self.actions.label(thread(of), name, self.person(by))
 

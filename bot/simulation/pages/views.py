@@ -34,6 +34,7 @@ LONGEST_FORM = 300_000
 ELSEWHERE = "Only this page may do that."
 UNFINISHED = re.compile(r"<!-- forgehand:session=\w+ turn=\d+ state=\w+ -->")
 SESSION = re.compile(r"<!-- forgehand:session=(\w+) turn=")
+DASHBOARD = re.compile(r"<!-- forgehand:dashboard=")
 WHILE_IT_WORKS = (
     ("Say something to the agent", "/claude also test a discount of exactly 100 %"),
     ("Stop it", "/claude stop"),
@@ -118,6 +119,7 @@ class Pages:
             "entries": timeline(issue),
             "checks": checks(issue.pull),
             "push": self.push,
+            "dashboard": next((one for one in issue.repo.issues.values() if DASHBOARD.match(one.body or "")), None),
         }
         return self._page("thread.html", issue=issue, sessions=sessions, by=self._by, **values)
 
@@ -133,16 +135,20 @@ class Pages:
         return RedirectResponse(f"/{issue.repo.full_name}/{kind}/{issue.number}", status_code=303)
 
     async def tick(self, request: Request) -> Response:
-        """Click a checkbox of a comment as the demo's person."""
+        """Click a checkbox of a comment, or of the thread's own text, as the demo's person."""
         sent = await self._sent(request)
         if isinstance(sent, Response):
             return sent
         issue, fields = sent
         comment = next((one for one in issue.comments if str(one.id) == fields.get("comment")), None)
-        at = fields.get("task", "")
-        if comment is None or not at.isdecimal() or int(at) >= len(tasks.shown(comment.body)):
+        at, is_first = fields.get("task", ""), fields.get("comment") == "first"
+        body = issue.body if is_first else comment.body if comment else None
+        if body is None or not at.isdecimal() or int(at) >= len(tasks.shown(body)):
             return HTMLResponse("There is no such box any more.", status_code=404)
-        self._github.tick(comment, int(at), by=self._by)
+        if comment is not None:
+            self._github.tick(comment, int(at), by=self._by)
+        else:
+            self._github.tick_issue(issue, int(at), by=self._by)
         return Response(status_code=204)
 
     async def crash(self, request: Request) -> Response:

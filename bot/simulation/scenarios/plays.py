@@ -25,6 +25,13 @@ class Tick:
 
 
 @dataclass(frozen=True)
+class TickDashboard:
+    """A click on the box of the repository's dashboard that has these words beside it."""
+
+    beside: str
+
+
+@dataclass(frozen=True)
 class Push:
     """The author of the pull request pushes to its branch."""
 
@@ -36,7 +43,7 @@ class Crash:
     """The service is killed and starts again."""
 
 
-Deed = Say | Tick | Push | Crash
+Deed = Say | Tick | TickDashboard | Push | Crash
 
 
 @dataclass(frozen=True)
@@ -50,10 +57,12 @@ class Play:
     """The tests pass on the pushed code; None: nothing is pushed."""
     meanwhile: Deed | None = None
     """The act in the middle of the first turn."""
-    afterwards: Say | Tick | Push | None = None
+    afterwards: Say | Tick | TickDashboard | Push | None = None
     """The act after the first turn, left to the person who watches the page."""
     on_pull: bool = False
     """The play is on a pull request that somebody else opened."""
+    dashboard: bool = False
+    """The repository has a dashboard."""
 
     @property
     def hint(self) -> str:
@@ -63,6 +72,8 @@ class Play:
                 return f"Your turn, once it has ended: comment {words}"
             case Tick(beside):
                 return f"Your turn, once it has ended: tick “{beside}” in the comment"
+            case TickDashboard(beside):
+                return f"Your turn, once it has ended: tick “{beside}” in the dashboard, a separate issue"
             case Push():
                 return "Your turn, once it has ended: press “Push the author's fix”"
             case None:
@@ -118,6 +129,14 @@ PLAYS = {
             None,
             afterwards=Tick("Fix this"),
             on_pull=True,
+        ),
+        Play(
+            "dashboard",
+            "one issue shows what runs and waits; a plan is approved there",
+            (Outcome.PLANNED, Outcome.PULL_REQUEST),
+            "/claude plan how to fix this",
+            afterwards=TickDashboard("Approve the plan"),
+            dashboard=True,
         ),
         Play(
             "crash",

@@ -260,6 +260,21 @@ CREATE TABLE questions (
 CREATE INDEX questions_comment ON questions (comment_id);
 CREATE INDEX questions_turn ON questions (session_id, turn);
 
+-- The one issue per repository that shows what runs and waits there.
+CREATE TABLE dashboards (
+    repo_id      BIGINT PRIMARY KEY REFERENCES repos (id),
+    state        TEXT NOT NULL CHECK (state IN ('on', 'off', 'gone')), -- gone: moved or deleted, and left at that
+    number       BIGINT,                       -- of the issue; NULL: intended, not known to exist yet
+    by_config    INTEGER NOT NULL,             -- the repository's config wants it, as it was last read
+    asked_by     TEXT,                         -- who wants it besides
+    remade       INTEGER NOT NULL DEFAULT 0,   -- opened again, once, after somebody had deleted it
+    body_sha256  TEXT,                         -- of what GitHub was last given; NULL: nobody knows what it shows
+    still_sha256 TEXT,                         -- of the same without the money
+    spoilt       INTEGER NOT NULL DEFAULT 0,   -- how often somebody else has changed it
+    restored     INTEGER NOT NULL DEFAULT 0,   -- how often it was put right after a bot had changed it
+    edited_at    DOUBLE PRECISION NOT NULL DEFAULT 0
+);
+
 -- Checks and reviews. -----------------------------------------------------------------------------------------------
 
 -- The check runs that show our turns.
@@ -515,6 +530,26 @@ CREATE TABLE spend_days (
     unconfirmed_usd DOUBLE PRECISION NOT NULL DEFAULT 0,
     PRIMARY KEY (payer, number, day)
 );
+
+-- What each turn with an agent cost and took once it had ended, for estimates of later ones.
+CREATE TABLE turn_figures (
+    session_id      TEXT NOT NULL,
+    turn            INTEGER NOT NULL,
+    repo_id         BIGINT NOT NULL,
+    installation_id BIGINT NOT NULL,
+    private         INTEGER NOT NULL,          -- whether its repository was: others may not see its figures
+    kind            TEXT NOT NULL,
+    usd             DOUBLE PRECISION NOT NULL, -- at the model, with what is not confirmed
+    seconds         DOUBLE PRECISION NOT NULL, -- from its start to its end
+    at              DOUBLE PRECISION NOT NULL, -- its end
+    held_usd        INTEGER,                   -- stayed within its estimate; NULL: it had none
+    held_seconds    INTEGER,
+    PRIMARY KEY (session_id, turn)
+);
+CREATE INDEX turn_figures_account ON turn_figures (installation_id, kind, private, at);
+CREATE INDEX turn_figures_all ON turn_figures (kind, private, at);
+CREATE INDEX turn_figures_judged ON turn_figures (at) WHERE held_usd IS NOT NULL;
+CREATE INDEX turn_figures_repo ON turn_figures (repo_id, kind, at);
 
 -- What people have added to the budget of a session.
 CREATE TABLE raises (

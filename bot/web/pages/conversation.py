@@ -2,25 +2,53 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import json
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.live.state import LiveState, place_of
-from bot.store.conversation import StoredEvent
+from bot.live.state import LiveState, is_check, place_of, words_heard
+from bot.store.conversation import MESSAGE_KIND, NOTE_KIND, StoredEvent
 from sandbox.agents import events
-from sandbox.agents.base import Decoder, same_around
+from sandbox.agents.base import Decoder, one_line, same_around
 
-MOST_ENTRIES = 2000
-"""A page shows the newest; the raw log has all."""
+MOST_ENTRIES = 50_000
+"""More than any agent's work needs. If one floods us, the raw log has the rest."""
+DROPPED_AT_ONCE = 1000
+MOST_HELD = 4 << 20
+"""In characters: the contents that stay in memory, of the newest entries. Older ones are read again when needed."""
 MOST_DIFF_LINES = 400
 COMPARED = 40
 MOST_INPUT = 4000
 MOST_SAID = 20_000
 LINE_SIZE = 20
 SPEAKING = {"Bash": "command", "Write": "content", "WebFetch": "prompt", "Agent": "prompt", "Task": "prompt"}
+DESCRIBED = {"Bash": "description"}
 _KINDS = {"+": "add", "-": "del", "@": "hunk", " ": "same"}
+
+
+@dataclass
+class EntryContent:
+    """The body of an entry; mutable, because a result comes later than its call."""
+
+    text: str = ""
+    result: str = ""
+    diff: list[tuple[str, str]] = field(default_factory=list)
+    """(add, del, hunk or same; the line)."""
+
+    @property
+    def size(self) -> int:
+        """Estimate the time to draw it; a line of a diff takes as long as some words."""
+        return len(self.text) + len(self.result) + sum(len(line) + LINE_SIZE for _, line in self.diff)
+
+    def has(self, words: str) -> bool:
+        """Search for words that are casefolded already."""
+        texts = self.text, self.result, "\n".join(line for _, line in self.diff)
+        return any(words in text.casefold() for text in texts)
 
 
 @dataclass
@@ -28,23 +56,34 @@ class ConversationEntry:
     """Mutable, because a tool call and its result become one entry."""
 
     id: str
+    place: tuple[int, int]
+    """Its line and its place in it, by which entries are in order."""
     turn: int
     at: float
     changed: int  # the `seq` of the line that changed it last
-    kind: str  # said, tool, note or ended
+    kind: str  # said, heard, tool, note or ended
     title: str = ""
-    text: str = ""
+    about: str = ""  # the agent's own description of a command
     tool: str = ""
     ok: bool | None = None
-    result: str = ""
-    diff: list[tuple[str, str]] = field(default_factory=list)
-    """(add, del, hunk or same; the line)."""
+    ended_at: float | None = None
     inner: bool = False  # of a sub-agent
+    judges: bool = False  # a command that checks the code
+    content: EntryContent | None = None
+    """None if it was let go; `lines` has it."""
 
     @property
-    def size(self) -> int:
-        """Estimate the time to draw it; a line of a diff takes as long as some words."""
-        return len(self.text) + len(self.result) + sum(len(line) + LINE_SIZE for _, line in self.diff)
+    def lines(self) -> list[int]:
+        """List the stored lines of which it is the fold."""
+        return sorted({self.place[0], self.changed})
+
+    @property
+    def failed(self) -> bool:
+        return self.ok is False or self.kind == "ended"
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.ended_at is None else max(self.ended_at - self.at, 0.0)
 
 
 class Conversation:
@@ -55,61 +94,115 @@ class Conversation:
         self.states: dict[int, LiveState] = {}
         self.seq = 0
         self.dropped = 0
+        self._held = 0
+        self._full: deque[str] = deque()
+        """Entries with content, the oldest first."""
+        self._changes: list[tuple[int, str]] = []
+        """Each line that changed an entry, in order."""
         self._decoder = decoder
         self._decoders: dict[int, Decoder] = {}
         self._tools: dict[tuple[int, str], str] = {}
 
     def feed(self, row: StoredEvent) -> None:
-        decoder = self._decoders.setdefault(row.turn, self._decoder())
         state = self.states.setdefault(row.turn, LiveState())
-        for part, event in enumerate(decoder.feed(row.line)):
-            state.apply(event, row.at)
-            self._take(event, row, part)
+        if row.kind in (MESSAGE_KIND, NOTE_KIND):
+            state.told(row.line)
+            self._own(row)
+        else:
+            decoder = self._decoders.setdefault(row.turn, self._decoder())
+            for part, event in enumerate(decoder.feed(row.line)):
+                state.apply(event, row.at)
+                self._take(event, row, part)
         self.seq = row.seq
-        while len(self.entries) > MOST_ENTRIES:
-            self.drop_oldest()
-
-    def drop_oldest(self) -> str:
-        name = next(iter(self.entries))
-        del self.entries[name]
-        self.dropped += 1
-        return name
+        self._let_go()
 
     def since(self, seq: int) -> list[ConversationEntry]:
         """List the entries changed after that line, in the order of their last change."""
-        changed = [entry for entry in self.entries.values() if entry.changed > seq]
-        return sorted(changed, key=lambda entry: entry.changed)
+        begin = bisect_right(self._changes, seq, key=lambda one: one[0])
+        latest = {name: changed for changed, name in self._changes[begin:]}
+        found = [self.entries[name] for name in latest if name in self.entries]
+        return sorted(found, key=lambda entry: entry.changed)
+
+    def _let_go(self) -> None:
+        """Drop contents and, in a flood, whole entries, the oldest first."""
+        while self._held > MOST_HELD and self._full:
+            entry = self.entries.get(self._full.popleft())
+            if entry is not None and entry.content is not None:
+                self._held -= entry.content.size
+                entry.content = None
+        if len(self.entries) < MOST_ENTRIES + DROPPED_AT_ONCE:
+            return
+        for name in list(self.entries)[:DROPPED_AT_ONCE]:
+            content = self.entries.pop(name).content
+            self._held -= content.size if content is not None else 0
+        self.dropped += DROPPED_AT_ONCE
+        self._changes = [one for one in self._changes if one[1] in self.entries]
+
+    def _put(self, made: ConversationEntry, content: EntryContent) -> None:
+        made.content = content
+        self.entries[made.id] = made
+        self._held += content.size
+        self._full.append(made.id)
+        self._changes.append((made.changed, made.id))
+
+    def _own(self, row: StoredEvent) -> None:
+        """Show a line of ours: a person's words for the agent, or why it was started again."""
+        made = ConversationEntry(place_of(row.seq, 0), (row.seq, 0), row.turn, row.at, row.seq, "note")
+        heard = words_heard(row.line)
+        if heard is not None:
+            made.kind, made.title = "heard", one_line(heard[0])
+            self._put(made, EntryContent(heard[1][:MOST_SAID]))
+        elif note := _note(row.line):
+            self._put(made, EntryContent(note[:MOST_SAID]))
 
     def _take(self, event: events.AgentEvent, row: StoredEvent, part: int) -> None:
-        made = ConversationEntry(place_of(row.seq, part), row.turn, row.at, row.seq, "note")
+        made = ConversationEntry(place_of(row.seq, part), (row.seq, part), row.turn, row.at, row.seq, "note")
         match event:
             case events.AgentSaid():
-                made.kind, made.text, made.inner = "said", event.text[:MOST_SAID], event.parent is not None
+                made.kind, text, made.inner = "said", event.text[:MOST_SAID], event.parent is not None
             case events.ToolCalled() if event.name not in events.TODO_TOOLS:
                 self._called(event, made)
+                return
             case events.ToolReturned():
-                entry = self.entries.get(self._tools.pop((row.turn, event.id), ""))
-                if entry is not None:
-                    entry.ok, entry.result, entry.changed = event.ok, event.text or event.summary, row.seq
+                self._returned(event, row)
                 return
             case events.Retrying():
-                made.text = f"The model's provider does not answer ({event.status or event.error}); trying again."
+                text = f"The model's provider does not answer ({event.status or event.error}); trying again."
             case events.PermissionAsked():
-                made.text = f"The agent asks to use {event.tool}: {event.title}"
+                text = f"The agent asks to use {event.tool}: {event.title}"
             case events.AgentEnded() if not event.ok:
-                made.kind, made.text = "ended", "\n".join([event.reason, *event.errors])
+                made.kind, text = "ended", "\n".join([event.reason, *event.errors])
             case events.Unreadable():
-                made.text = "One line of the agent's output could not be read."
+                text = "One line of the agent's output could not be read."
             case _:
                 return
-        self.entries[made.id] = made
+        self._put(made, EntryContent(text))
 
     def _called(self, event: events.ToolCalled, made: ConversationEntry) -> None:
         made.kind, made.tool, made.title, made.inner = "tool", event.name, event.title, event.parent is not None
-        made.diff = changes(event.input)
+        about = event.input.get(DESCRIBED.get(event.name, ""), "")
+        made.about = one_line(about) if isinstance(about, str) else ""
+        made.judges = is_check(event.input.get("command"))
+        diff = changes(event.input)
         said = event.input.get(SPEAKING.get(event.name, ""), "")
-        made.text = said[:MOST_INPUT] if isinstance(said, str) and not made.diff else ""
+        self._put(made, EntryContent(said[:MOST_INPUT] if isinstance(said, str) and not diff else "", diff=diff))
         self._tools[(made.turn, event.id)] = made.id
+
+    def _returned(self, event: events.ToolReturned, row: StoredEvent) -> None:
+        entry = self.entries.get(self._tools.pop((row.turn, event.id), ""))
+        if entry is None:
+            return
+        entry.ok, entry.ended_at, entry.changed = event.ok, row.at, row.seq
+        self._changes.append((row.seq, entry.id))
+        if entry.content is not None:
+            entry.content.result = event.text or event.summary
+            self._held += len(entry.content.result)
+
+
+def _note(line: str) -> str:
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(line)["note"])
+    return ""
 
 
 def changes(tool_input: dict[str, Any]) -> list[tuple[str, str]]:

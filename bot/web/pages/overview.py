@@ -38,6 +38,7 @@ class SessionOverview:
     tool: str = ""  # the call that runs now
     unconfirmed: str = ""
     """In words, the money that may be added; empty if all is confirmed."""
+    unconfirmed_usd: float = 0.0
     funds: Funds | None = None
     lines: list[DrawnLine] = field(default_factory=list)
 
@@ -56,6 +57,7 @@ def overview(look: SessionView, state: LiveState | None, terms: BudgetTerms) -> 
         steps=steps(turn),
         todo=state.todo if state else (),
         tool=f"{current.name}: {current.title}" if current else "",
+        unconfirmed_usd=open_usd if (open_usd := look.account.unconfirmed_usd) >= on_money.LEAST_SHOWN_USD else 0.0,
         unconfirmed=on_money.unconfirmed(look.account.unconfirmed_usd),
         funds=funds.of(look.account, terms),
         lines=_lines(look),

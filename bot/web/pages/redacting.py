@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from bot.outbound.redact import Redactor
 from bot.store.sessions import Turn
-from bot.web.pages.conversation import ConversationEntry
+from bot.web.pages.conversation import ConversationEntry, EntryContent
 from bot.web.pages.edits import EditCall
 
 
-def entry(redactor: Redactor, one: ConversationEntry) -> ConversationEntry:
-    redact, diff = redactor.redact, _diff(redactor, one.diff)
-    return replace(one, title=redact(one.title), text=redact(one.text), result=redact(one.result), diff=diff)
+def entry(redactor: Redactor, one: ConversationEntry, content: EntryContent) -> tuple[ConversationEntry, EntryContent]:
+    redact, diff = redactor.redact, _diff(redactor, content.diff)
+    body = EntryContent(redact(content.text), redact(content.result), diff)
+    return replace(one, title=redact(one.title), about=redact(one.about), content=None), body
 
 
 def call(redactor: Redactor, one: EditCall) -> EditCall:

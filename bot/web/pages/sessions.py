@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -11,16 +12,20 @@ from starlette.routing import BaseRoute, Route
 
 from bot.handlers import buttons
 from bot.handlers.desk import Desk
+from bot.loops import beside
 from bot.models import Person
 from bot.sessions import declared_checks
 from bot.store import conversation
 from bot.store.sessions import Session
 from bot.web.pages import downloads, visited
+from bot.web.pages.conversation import ConversationEntry
 from bot.web.pages.frame import COMMON
 from bot.web.pages.gate import GONE, Act, Fields, Gate, Stay
+from bot.web.pages.query import TranscriptQuery, next_failed
+from bot.web.pages.reader import reader_of, times_of
 from bot.web.pages.stream import EventStream, StreamLimit, event
 from bot.web.pages.visitors import Visitor
-from bot.web.pages.watch import Watched, Watching
+from bot.web.pages.watch import MANY_ENTRIES, Watched, Watching
 
 MOST_STREAMS = 3000
 MOST_STREAMS_EACH = 40
@@ -39,6 +44,7 @@ class SessionPages:
         return [
             Route(at, self._gate.page(self._show)),
             Route(f"{at}/events", self._gate.plain(self._stream)),
+            Route(f"{at}/times", self._gate.plain(self._times)),
             Route(f"{at}/log", self._gate.plain(self._log)),
             Route(f"{at}/checks", self._gate.plain(self._checks)),
             Route(f"{at}/stop", self._gate.form(self._pressing(buttons.press_stop)), methods=["POST"]),
@@ -49,6 +55,12 @@ class SessionPages:
         session = await visited.session_of(self._gate, request, visitor)
         watched = self._watching.of(session.id)
         await watched.refresh()
+        if (failed_after := request.query_params.get("error")) is not None:
+            return self._to(session, next_failed(watched.transcript.entries, failed_after))
+        if (place := request.query_params.get("place")) is not None:
+            return self._to(session, watched.entry_at(place))
+        query = TranscriptQuery.of(request.query_params)
+        reader = await reader_of(watched, query)
         thread, settings = session.thread, self._desk.settings
         permission = await self._gate.access.permission(visitor, visited.place_of(session))
         kind = "pull" if thread.is_pull else "issues"
@@ -60,12 +72,26 @@ class SessionPages:
             thread_url=f"{settings.github.url}/{thread.repo.full_name}/{kind}/{thread.number}",
             thread_kind="Pull request" if thread.is_pull else "Issue",
             view=watched.overview,
-            overview_html=watched.drawn,
-            chapters=watched.chapters(),
-            dropped=watched.conversation.dropped,
-            seq=watched.seq,
+            drawn=watched.drawn,
+            reader=reader,
+            query=query,
             may_write=permission.may_write,
         )
+
+    def _to(self, session: Session, entry: ConversationEntry | None) -> Response:
+        """Lead on to the part of the page around an entry."""
+        there = f"?at={entry.id}#{entry.id}" if entry is not None else ""
+        return RedirectResponse(f"/sessions/{session.id}{there}", 303, COMMON)
+
+    async def _times(self, request: Request, visitor: Visitor) -> Response:
+        """Tell when each entry came and ended, for a replay."""
+        session = await visited.session_of(self._gate, request, visitor)
+        watched = self._watching.of(session.id)
+        await watched.refresh()
+        entries = watched.transcript.entries
+        tell = partial(times_of, entries, watched.overview.look)
+        told = await beside(tell, size=len(entries), most=MANY_ENTRIES)
+        return Response(told, media_type="application/json", headers=COMMON)
 
     def _pressing(self, press: Callable[[Session, Person, Desk], Awaitable[object]]) -> Act:
         async def act(request: Request, visitor: Visitor, fields: Fields) -> Response:

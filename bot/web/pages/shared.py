@@ -17,7 +17,7 @@ from bot.store import sessions
 from bot.store.sessions import Session
 from bot.web.pages import redacting
 from bot.web.pages.changes import ChangesPictures, chosen_turn
-from bot.web.pages.conversation import ConversationEntry
+from bot.web.pages.conversation import ConversationEntry, EntryContent
 from bot.web.pages.frame import Pages
 from bot.web.pages.gate import Endpoint
 from bot.web.pages.share_access import RateLimit, ShareAccess
@@ -83,26 +83,28 @@ class SharedPages:
         watched = self._watching.of(session.id)
         await watched.refresh()
         turns = await sessions.turns_of(self._access.store, session.id)
-        entries, size = list(watched.conversation.entries.values())[-MOST_ENTRIES:], 0
+        transcript, size = watched.transcript, 0
+        entries = transcript.entries[-MOST_ENTRIES:]
+        contents = await transcript.contents(entries)
         drawn: list[tuple[int, Markup]] = []
         async with self._drawing:
             for entry in reversed(entries):
-                html = await self._entry(session, entry)
+                html = await self._entry(session, entry, contents[entry.id])
                 if (size := size + len(html)) > MOST_HTML:
                     break
                 drawn.append((entry.turn, html))
-        left_out = watched.conversation.dropped + len(watched.conversation.entries) - len(drawn)
+        left_out = transcript.talk.dropped + len(transcript.entries) - len(drawn)
         shown = [await asyncio.to_thread(redacting.turn, self._redactor, one) for one in turns]
         chapters = [{"turn": one, "entries": [html for n, html in drawn[::-1] if n == one.n]} for one in shown]
         return self._render(request, session, "shared.html", chapters=chapters, left_out=left_out)
 
-    async def _entry(self, session: Session, entry: ConversationEntry) -> Markup:
+    async def _entry(self, session: Session, entry: ConversationEntry, content: EntryContent) -> Markup:
         """Redact again: since the line was stored, more secrets may be known."""
         key = session.id, entry.id, entry.changed
         if (known := self._drawn.get(key)) is not None:
             return known
-        clean = await asyncio.to_thread(redacting.entry, self._redactor, entry)
-        html = await asyncio.to_thread(self._pages.fragment, "entry.html", entry=clean)
+        clean, body = await asyncio.to_thread(redacting.entry, self._redactor, entry, content)
+        html = await asyncio.to_thread(self._pages.fragment, "entry.html", entry=clean, content=body)
         if len(self._drawn) >= MOST_KEPT:
             self._drawn.clear()
         self._drawn[key] = html

@@ -18,7 +18,7 @@ from bot.sessions.money import spending_limits
 from bot.sessions.money.budget import Ledger
 from bot.sessions.money.spending_limits import Ceiling, Period
 from bot.settings import Limits
-from bot.store import spend, spend_lines
+from bot.store import spend, spend_lines, turn_figures
 from bot.store.spend import Payers
 from bot.web.pages import drawing, spend_csv
 from bot.web.pages.days import Days, months
@@ -27,7 +27,7 @@ from bot.web.pages.frame import COMMON
 from bot.web.pages.gate import Gate
 from bot.web.pages.ownership import owned
 from bot.web.pages.visitors import Visitor
-from bot.words import on_money
+from bot.words import on_estimates, on_money
 
 MOST_BARS = 20
 MOST_LINES = 50_000
@@ -102,6 +102,7 @@ class SpendPages:
             total=total,
             unconfirmed=on_money.unconfirmed(unconfirmed),
             meters=[SpendMeter.of(*one) for one in ledgers],
+            estimates=on_estimates.hit_rate(*turn_figures.total(await turn_figures.held(store, days.since, row.id))),
             parts=parts,
         )
 

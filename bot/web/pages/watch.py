@@ -4,34 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
 
 from markupsafe import Markup
 
 from bot.errors import BotError
 from bot.funds import BudgetTerms
-from bot.loops import LONG_TEXT, beside, in_portions
+from bot.loops import beside
 from bot.models import SessionId, TurnState
-from bot.store import conversation, session_view
+from bot.store import session_view
 from bot.store.base import Store
 from bot.store.session_view import SessionView
-from bot.web.pages.conversation import Conversation, ConversationEntry
+from bot.web.pages.conversation import ConversationEntry
 from bot.web.pages.frame import Pages
 from bot.web.pages.overview import SessionOverview, overview
 from bot.web.pages.stream import event, is_set_within
+from bot.web.pages.timeline import Timeline, timeline
+from bot.web.pages.transcript import Transcript
 from sandbox.agents.base import Agent
 
 log = logging.getLogger(__name__)
 
 LIVE_SECONDS = 0.4  # between two looks while a turn runs
 REST_SECONDS = 3.0  # and otherwise
+TIMELINE_SECONDS = 2.0  # between two drawings of it, while entries come
 HEARTBEAT_SECONDS = 15.0
-PAGE = 200
-MOST_HTML = 4 << 20
-"""The size of all entries on a page; MOST_TOLD is for those sent at once."""
 MOST_TOLD = 256 << 10
+"""The size of all entries that are sent at once, and how many these are at most."""
+MOST_ENTRIES_TOLD = 500
+MANY_ENTRIES = 2000
+"""So many entries make a timeline in some 10 ms."""
 MOST_KEPT = 50  # sessions whose picture is kept without viewers
+MOST_ENTRIES_KEPT = 200_000  # in all of them
 
 
 class Watched:
@@ -40,23 +45,28 @@ class Watched:
     def __init__(self, session: SessionId, store: Store, pages: Pages, agent: Agent, terms: BudgetTerms) -> None:
         self.session = session
         self.viewers = 0
-        self.conversation = Conversation(agent.decoder)
+        self.transcript = Transcript(session, store, pages, agent.decoder)
         self.overview = SessionOverview()
         self._store = store
         self._pages = pages
         self._terms = terms
-        self._heads: dict[int, tuple[Markup, Markup]] = {}
+        self.heads: dict[int, tuple[Markup, Markup]] = {}
+        """By turn: how it begins and, once it is done, how it ended."""
         self.seq = 0
-        """Everything up to this line is drawn; the conversation may have been read further."""
-        self._html: dict[str, Markup] = {}
+        """Everything up to this line may be shown; the conversation may have been read further."""
         self._batches: dict[int, tuple[bytes, int]] = {}
-        self.drawn = Markup()  # the overview, as HTML
+        self.drawn: dict[str, Markup] = {}
+        """Parts of the page as HTML, by their names."""
         self._state = b""
         self._version = 0
+        self._timeline_of: tuple[int, int, bool] = (-1, 0, False)
+        self._timeline_at = float("-inf")
+        self._columns: Sequence[str] = ()
         self._news = asyncio.Event()
         self._nudges = 0
         self._closed = False
         self._lock = asyncio.Lock()
+        self._telling = asyncio.Lock()
         self._read_at = float("-inf")
         self._task: asyncio.Task[None] | None = None
 
@@ -69,16 +79,19 @@ class Watched:
                 return
             began = clock()
             look = await session_view.of(self._store, self.session)
-            await self._read_on(look.last_seq)
-            self._redraw(look)
+            await self.transcript.read_to(look.last_seq)
+            self.seq = self.transcript.talk.seq
+            self._show(look)
+            if began - self._timeline_at >= TIMELINE_SECONDS or not self.overview.live:
+                await self._draw_timeline(look)
+                self._timeline_at = began
+            self._tell()
             self._read_at = began
 
-    def chapters(self) -> list[dict[str, object]]:
-        of_turn: dict[int, list[Markup]] = {n: [] for n in self._heads}
-        for entry in self.conversation.entries.values():
-            if entry.turn in of_turn and entry.id in self._html:
-                of_turn[entry.turn].append(self._html[entry.id])
-        return [{"n": n, "head": head, "entries": of_turn[n], "end": end} for n, (head, end) in self._heads.items()]
+    def entry_at(self, column: str) -> ConversationEntry | None:
+        """Return the entry at which a column of the timeline begins."""
+        known = column.isascii() and column.isdecimal() and len(column) < 4 and int(column) < len(self._columns)
+        return self.transcript.talk.entries.get(self._columns[int(column)]) if known else None
 
     async def stream(self, after: int) -> AsyncGenerator[bytes, None]:
         """Yield everything that changed after that line, then each change, until the service stops."""
@@ -94,7 +107,7 @@ class Watched:
                 if seen != self._version:
                     seen, fresh = self._version, self._state
                 if self.seq > seq:
-                    lines, seq = self._since(seq)
+                    lines, seq = await self._since(seq)
                     fresh += lines
                 if fresh:
                     yield fresh
@@ -123,46 +136,33 @@ class Watched:
                 log.warning("a watched session cannot be read", extra={"session": self.session, "error": str(error)})
             await asyncio.sleep(LIVE_SECONDS if self.overview.live else REST_SECONDS)
 
-    async def _read_on(self, last: int) -> None:
-        """Read and draw up to that line, because later ones may be of turns that are not known yet."""
-        talk = self.conversation
-        while talk.seq < last:
-            before = talk.seq
-            rows = await conversation.events_of_session(self._store, self.session, before, PAGE)
-            async for row in in_portions(rows):
-                if row.seq <= last:
-                    talk.feed(row)
-            async for entry in in_portions(talk.since(before)):
-                draw = partial(self._pages.fragment, "entry.html", entry=entry)
-                self._html[entry.id] = await beside(draw, size=entry.size, most=LONG_TEXT)
-            self.seq = talk.seq
-            self._shorten()
-            if talk.seq == before:
-                return
-
-    def _shorten(self) -> None:
-        """Drop old entries until the page is small enough."""
-        talk = self.conversation
-        size = sum(len(self._html[name]) for name in talk.entries)
-        while size > MOST_HTML:
-            size -= len(self._html[talk.drop_oldest()])
-        if len(self._html) > len(talk.entries):
-            self._html = {name: html for name, html in self._html.items() if name in talk.entries}
-
-    def _redraw(self, look: SessionView) -> None:
-        state = self.conversation.states.get(look.turns[-1].n) if look.turns else None
+    def _show(self, look: SessionView) -> None:
+        state = self.transcript.talk.states.get(look.turns[-1].n) if look.turns else None
         self.overview = overview(look, state, self._terms)
         fragment, done = self._pages.fragment, TurnState.DONE
-        self._heads = {
+        self.heads = {
             turn.n: (
                 fragment("turn_head.html", turn=turn),
                 fragment("turn_end.html", turn=turn) if turn.state is done else Markup(),
             )
             for turn in look.turns
         }
-        self.drawn = fragment("overview.html", view=self.overview)
-        heads = [{"turn": n, "head": head, "end": end} for n, (head, end) in self._heads.items()]
-        shown = {"html": self.drawn, "headline": self.overview.headline, "live": self.overview.live}
+        for name in ("overview", "money", "pull"):
+            self.drawn[name] = fragment(f"{name}.html", view=self.overview)
+
+    async def _draw_timeline(self, look: SessionView) -> None:
+        known = self.seq, len(look.spent), self.overview.live
+        if known == self._timeline_of:
+            return
+        entries = self.transcript.entries
+        make = partial(timeline, entries, look.turns, look.spent)
+        line: Timeline = await beside(make, size=len(entries), most=MANY_ENTRIES)
+        self.drawn["timeline"] = self._pages.fragment("timeline.html", line=line)
+        self._timeline_of, self._columns = known, line.ids
+
+    def _tell(self) -> None:
+        heads = [{"turn": n, "head": head, "end": end} for n, (head, end) in self.heads.items()]
+        shown = {**self.drawn, "headline": self.overview.headline, "live": self.overview.live}
         state_bytes = b"".join([*(event("turn", one) for one in heads), event("overview", shown)])
         self._batches.clear()
         if state_bytes != self._state:
@@ -171,24 +171,31 @@ class Watched:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    def _since(self, seq: int) -> tuple[bytes, int]:
+    async def _since(self, seq: int) -> tuple[bytes, int]:
         """Share the bytes among viewers who are at the same line."""
-        if seq not in self._batches:
-            left = [one for one in self.conversation.since(seq) if one.changed <= self.seq]
-            portion = self._portion(left)
-            shown = [{"id": one.id, "turn": one.turn, "html": self._html[one.id]} for one in portion]
-            upto = portion[-1].changed if len(portion) < len(left) else self.seq
-            self._batches[seq] = event("lines", shown, upto), upto
-        return self._batches[seq]
+        async with self._telling:
+            if (known := self._batches.get(seq)) is None:
+                upto = self.seq
+                left = [one for one in self.transcript.talk.since(seq) if one.changed <= upto]
+                portion = _portion(left, lambda _: 1, MOST_ENTRIES_TOLD)
+                html = await self.transcript.draw(portion)
+                portion = _portion(portion, lambda one: len(html[one.id]), MOST_TOLD)
+                shown = [{"id": one.id, "turn": one.turn, "html": html[one.id]} for one in portion]
+                upto = portion[-1].changed if len(portion) < len(left) else upto
+                known = self._batches[seq] = event("lines", shown, upto), upto
+            return known
 
-    def _portion(self, left: list[ConversationEntry]) -> list[ConversationEntry]:
-        """Take the first ones, without splitting the entries of a line; the next portion has the rest."""
-        size = 0
-        for at, entry in enumerate(left):
-            size += len(self._html[entry.id])
-            if size > MOST_TOLD and at and entry.changed != left[at - 1].changed:
-                return left[:at]
-        return left
+
+def _portion(
+    left: Sequence[ConversationEntry], weight: Callable[[ConversationEntry], int], most: int
+) -> Sequence[ConversationEntry]:
+    """Take the first ones, without splitting the entries of a line; the next portion has the rest."""
+    size = 0
+    for at, entry in enumerate(left):
+        size += weight(entry)
+        if size > most and at and entry.changed != left[at - 1].changed:
+            return left[:at]
+    return left
 
 
 class Watching:
@@ -205,9 +212,15 @@ class Watching:
         found = self._all.pop(session, None) or Watched(session, self._store, self._pages, self._agent, self._terms)
         self._all[session] = found  # the latest is at the end
         idle = [name for name, one in self._all.items() if not one.viewers and one is not found]
-        for name in idle[: max(0, len(self._all) - MOST_KEPT)]:
+        for name in idle:
+            if len(self._all) <= MOST_KEPT and self._entries <= MOST_ENTRIES_KEPT:
+                break
             del self._all[name]
         return found
+
+    @property
+    def _entries(self) -> int:
+        return sum(len(one.transcript.talk.entries) for one in self._all.values())
 
     def nudge(self) -> None:
         for one in self._all.values():

@@ -52,11 +52,17 @@ def _time(form: str) -> Callable[[float], str]:
     return lambda at: datetime.fromtimestamp(at, UTC).strftime(form)
 
 
+def lasted(seconds: float) -> str:
+    """Say it shortly, for a list of calls."""
+    return f"{seconds:.1f} s" if seconds < 10 else duration(seconds)
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "clock": _time("%H:%M:%S"),
     "moment": _time("%Y-%m-%d %H:%M UTC"),
     "iso": _time("%Y-%m-%dT%H:%M:%SZ"),
     "duration": duration,
+    "lasted": lasted,
     "usd": on_money.dollars,
     "short": short,
     "ticked": ticked,

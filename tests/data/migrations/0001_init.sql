@@ -43,6 +43,8 @@ INSERT INTO approvals (id, session_id, turn, kind, state, asked_at, request_id, 
     ('abcd1234-2', 'abcd1234', 2, 'tool', 'open', 1790000401.0, 'r-9', '{"tool": "Bash"}', 1790001001.0, 'once', 0);
 INSERT INTO questions (approval_id, session_id, turn, comment_id, shows, restored) VALUES
     ('a-1', 'abcd1234', 1, 100077, 'open', 0);
+INSERT INTO dashboards (repo_id, state, number, by_config, asked_by, edited_at) VALUES
+    (7, 'on', 9, 1, 'alice', 1790000000.0);
 INSERT INTO checks (session_id, turn, sha, moved, final, tries) VALUES
     ('abcd1234', 2, '1111111111111111111111111111111111111111', 0, 0, 0);
 INSERT INTO ci_watches (repo_id, number, round, sha, event_at, due_at, reruns) VALUES
@@ -95,6 +97,9 @@ INSERT INTO spend_days (payer, number, day, cost_usd, unconfirmed_usd) VALUES
     ('user_id', 13, 20717, 0.5, 0.0),
     ('installation_id', 70, 20717, 0.25, 0.25),
     ('repo_id', 70, 20717, 0.25, 0.25);
+INSERT INTO turn_figures (session_id, turn, repo_id, installation_id, private, kind, usd, seconds, at, held_usd,
+held_seconds) VALUES
+    ('abcd1234', 1, 7, 1, 1, 'run', 0.42, 99.0, 1790000100.0, 1, 0);
 INSERT INTO raises (source, session_id, usd, login, at) VALUES
     ('before:abcd1234', 'abcd1234', 1.125, '', 1790000320.0),
     ('comment:7:99', 'abcd1234', 3.0, 'alice', 1790001400.0);
