@@ -30,6 +30,7 @@ EXAMPLES = {
     "triggers.review_team": "reviewers",
     "triggers.review_user": "octocat",
     "triggers.review_label": "false",
+    "ask_above": "5",
     "base": "main",
     "egress": "[packages.example.com]",
     "template": "my-template",
