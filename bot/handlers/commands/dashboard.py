@@ -18,6 +18,7 @@ from bot.words import on_dashboards
 async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
     repo, store = remark.thread.repo, desk.store
     before = await dashboards.get(store, repo.id)
+    await desk.config_of(remark.thread)  # notes whether the config wants it too, for the day its issue is deleted
     await dashboards.switch_on(store, repo, remark.thread.installation, remark.author.login)
     dashboard = await dashboards.get(store, repo.id)
     assert dashboard is not None
