@@ -47,14 +47,9 @@ def list_(
     print_table(rows, COLUMNS, as_json=as_json, none=none)
 
 
-def _thread(row: dict[str, Any]) -> str:
-    number = f"#{row['number']}" if row["number"] else ""
-    return f"{row['repo'] or ''}{number}"
-
-
 COLUMNS = (
     Column("WHEN", lambda row: console.when(row["received_at"])),
-    Column("THREAD", _thread),
+    Column("THREAD", lambda row: (row["repo"] or "") + (f"#{row['number']}" if row["number"] else "")),
     Column("BY", lambda row: row["sender"] or ""),
     Column("EVENT", lambda row: f"{row['event']}{'.' + row['action'] if row['action'] else ''}"),
     Column("STATE", lambda row: row["state"]),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from bot.cli import console, start
 
 if TYPE_CHECKING:
-    from bot.settings import Settings
     from bot.store.base import Store
     from bot.store.deliveries import LedgerLine
 
@@ -36,7 +35,9 @@ async def seen(values: Mapping[str, str], stop: asyncio.Event) -> bool:
         for task in (waiting, stopping):
             task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            console.say(_words(await waiting, chosen))
+            one = await waiting
+            at = f"{chosen.github.url}/{one.repo}/issues/{one.number}"
+            console.say(f"Answered: {one.sender} at {at}. Everything works.")
             return True
         return False
 
@@ -57,8 +58,3 @@ async def _answered(store: Store, since: float) -> LedgerLine:
             told.add(one.guid)
             console.say(f"Arrived, but {one.state}: {one.repo or ''}#{one.number} by {one.sender}: {one.reason or ''}")
         await asyncio.sleep(LOOK_SECONDS)
-
-
-def _words(one: LedgerLine, chosen: Settings) -> str:
-    at = f"{chosen.github.url}/{one.repo}/issues/{one.number}"
-    return f"Answered: {one.sender} at {at}. Everything works."

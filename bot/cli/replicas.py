@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from bot.cli import console
-from bot.cli.asked import AsJson, Config, read_store
+from bot.cli.asked import AsJson, Config, database, read_store
 from bot.cli.table import Column, print_table
-
-if TYPE_CHECKING:
-    from bot.store.base import Store
-    from bot.store.replicas import ReplicaAtWork
 
 NONE = "No replica runs."
 COLUMNS = (
@@ -27,11 +23,7 @@ ALONE = "The store is a file, which one service uses alone: there are no replica
 
 def command(as_json: AsJson = False, config: Config = None) -> None:
     """List the replicas that share the database: which one leads, what each runs, and its last sign of life."""
-    found, is_remote = read_store(config, _look)
-    print_table(found, COLUMNS, as_json=as_json, none=NONE if is_remote else ALONE)
-
-
-async def _look(store: Store) -> tuple[list[ReplicaAtWork], bool]:
     from bot.store import replicas
 
-    return await replicas.at_work(store), store.is_remote
+    none = ALONE if isinstance(database(config), Path) else NONE
+    print_table(read_store(config, replicas.at_work), COLUMNS, as_json=as_json, none=none)

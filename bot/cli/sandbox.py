@@ -81,12 +81,6 @@ def _age(row: Row) -> str:
     return duration(row.age_seconds)
 
 
-def _need(row: Row) -> str:
-    if row.kept_until is not None:
-        return f"kept until {console.when(row.kept_until)}"
-    return "needed" if row.needed else "not needed"
-
-
 COLUMNS = (
     Column("ID", lambda row: row.id),
     Column("KIND", lambda row: row.kind),
@@ -95,7 +89,16 @@ COLUMNS = (
     Column("REPOSITORY", lambda row: row.repo or ("(unknown)" if row.session else "")),
     Column("SESSION", lambda row: row.session or WORDS.get(row.made_for, row.made_for)),
     Column("TURN", lambda row: "" if row.turn is None else str(row.turn), right=True),
-    Column("NEED", _need),
+    Column(
+        "NEED",
+        lambda row: (
+            f"kept until {console.when(row.kept_until)}"
+            if row.kept_until is not None
+            else "needed"
+            if row.needed
+            else "not needed"
+        ),
+    ),
 )
 
 

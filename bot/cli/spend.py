@@ -97,7 +97,16 @@ async def _held(config: Path | None, asked: _Asked) -> list[EstimatesHeld]:
 
 def _columns(by: SpendGrouping) -> list[Column]:
     named = [Column("SESSION", lambda row: row["session"]), Column("THREAD", lambda row: row["thread"] or "(gone)")]
+    in_all = [
+        Column(
+            "SESSION IN ALL",
+            lambda row: on_money.spent_of(
+                row["session_cost_usd"], row["session_unconfirmed_usd"], row["session_budget_usd"]
+            ),
+        )
+    ]
     if by is not SpendGrouping.SESSION:
+        in_all = []
         named = [
             Column(
                 by.upper(), lambda row: str(row[by] or ("(sandboxes)" if by is SpendGrouping.MODEL else "(unknown)"))
@@ -111,14 +120,8 @@ def _columns(by: SpendGrouping) -> list[Column]:
         Column("TOKENS", lambda row: f"{int(sum(row[f'{kind}_tokens'] for kind in TOKENS)):,}", right=True),
         Column("TURNS", lambda row: str(row.get("turns", "")), right=True),
         Column("NOT CONFIRMED", lambda row: on_money.unconfirmed(row["unconfirmed_usd"]).removeprefix(", and ")),
-        Column("SESSION IN ALL", _in_all_words),
+        *in_all,
     ]
-
-
-def _in_all_words(row: dict[str, Any]) -> str:
-    if "session" not in row:
-        return ""
-    return on_money.spent_of(row["session_cost_usd"], row["session_unconfirmed_usd"], row["session_budget_usd"])
 
 
 def _total(rows: list[dict[str, Any]], listed: int, asked: _Asked) -> str:

@@ -44,23 +44,21 @@ def print_table(
 
 def laid_out(rows: Sequence[Any], columns: Sequence[Column], width: int | None) -> list[str]:
     """Return the header and a line for each row; `width` cuts the last column."""
-    filled = [(one, [_plain(one.cell(row)) for row in rows]) for one in columns]
+    from bot.text.blocks import shown
+
+    # one line for each row, without the control characters of what people or agents wrote
+    filled = [(one, [" ".join(shown(one.cell(row)).split()) for row in rows]) for one in columns]
     filled = [(one, cells) for one, cells in filled if any(cells)]
     table = [[one.title for one, _ in filled], *zip(*(cells for _, cells in filled), strict=True)]
     widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
     if width is not None and not filled[-1][0].right:
         widths[-1] = min(widths[-1], max(LEAST_LAST, width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)))
     aligned = [(one.right, room) for (one, _), room in zip(filled, widths, strict=True)]
-    return [GAP.join(_padded(cell, *how) for cell, how in zip(line, aligned, strict=True)).rstrip() for line in table]
-
-
-def _padded(cell: str, right: bool, room: int) -> str:
-    cut = cell if len(cell) <= room else f"{cell[: room - 1]}…"
-    return cut.rjust(room) if right else cut.ljust(room)
-
-
-def _plain(cell: str) -> str:
-    """Make one line of what people or agents wrote, without control characters."""
-    from bot.text.blocks import shown
-
-    return " ".join(shown(cell).split())
+    lines = []
+    for line in table:
+        pieces = []
+        for cell, (right, room) in zip(line, aligned, strict=True):
+            cut = cell if len(cell) <= room else f"{cell[: room - 1]}…"
+            pieces.append(cut.rjust(room) if right else cut.ljust(room))
+        lines.append(GAP.join(pieces).rstrip())
+    return lines

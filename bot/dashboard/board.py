@@ -32,7 +32,8 @@ REST_SECONDS = 10.0
 """Without a person who waits, a dashboard is edited no more often."""
 MONEY_SECONDS = 900.0
 """If only the money has changed, it is edited no more often."""
-PULLS_SECONDS = 20.0
+PULLS_SECONDS = 60.0
+"""A look costs up to 31 requests, and the checks of a commit end one after the other."""
 GONE = (404, 410)
 MOVED = (301, 307, 308)
 
@@ -71,12 +72,15 @@ class DashboardBoard:
         notices.on_missed(self._look_at_everything)
 
     def _hear_of_turn(self, turn: str, weight: int) -> None:
+        if self.loop.has_ended:
+            return
         session = TurnKey.parse(turn).session
         self._sessions[session] = self._sessions.get(session, False) or weight == Weight.FINAL
 
     def _hear(self, repo: int, pressing: int = 0) -> None:
-        self._add(RepoId(repo), pressing=bool(pressing), pulls=True)
-        self.loop.wake()
+        if not self.loop.has_ended:
+            self._add(RepoId(repo), pressing=bool(pressing), pulls=True)
+            self.loop.wake()
 
     def _look_at_everything(self) -> None:
         self._next_whole = 0.0
@@ -90,7 +94,7 @@ class DashboardBoard:
         clock = asyncio.get_running_loop().time
         if clock() >= self._next_whole:
             for repo in await dashboards.shown_anywhere(self._store):
-                self._add(repo, pressing=False, pulls=True)
+                self._add(repo, pressing=False, pulls=False)
             self._next_whole = clock() + EVERYTHING_SECONDS
         for repo in [repo for repo, at in self._pulls_due.items() if at <= clock()]:
             del self._pulls_due[repo]
@@ -100,6 +104,8 @@ class DashboardBoard:
             named = [session for session, final in heard.items() if final is ended]
             for repo in await dashboards.of_sessions(self._store, named) if named else ():
                 self._add(repo, pressing=False, pulls=ended)
+                if ended:  # perhaps with a new pull request
+                    self._pulls.pop(repo, None)
         await self._begin(clock())
 
     async def _begin(self, now: float) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 
 from bot import repo_config
 from bot.proposal import verification
@@ -20,39 +21,21 @@ MOST_TAIL_LINES = 5
 _UNQUOTED = re.compile(r"[A-Za-z][\w./-]*(?: [\w./=+-][\w./=+~-]*)+")
 EXAMPLES = {
     "model": "claude-sonnet-5-5",
+    "effort": "high",
     "budget": "5",
     "timeout": "60m",
-    "permission": "auto",
-    "tools.allowed": "[]",
-    "tools.denied": "[]",
     "subagents.most": "20",
     "subagents.at_once": "4",
     "triggers.label": "false",
-    "triggers.issue_opened": "false",
     "triggers.review_team": "reviewers",
     "triggers.review_user": "octocat",
     "triggers.review_label": "false",
-    "triggers.review_opened": "false",
-    "triggers.review_pushed": "true",
-    "triggers.ci_fix": "false",
-    "review.approve": "false",
-    "review.request_changes": "true",
+    "ask_above": "5",
     "base": "main",
-    "branch": '"forgehand/{thread}-{session}"',
-    "draft": "true",
-    "pull.closes": "false",
-    "pull.labels": "[]",
-    "pull.request_review": "true",
-    "pull.template": "true",
     "egress": "[packages.example.com]",
-    "paths.blocked": "[]",
-    "paths.sensitive": "[]",
-    "read_outsiders": "false",
-    "commits": "git",
     "template": "my-template",
-    "instructions": '""',
 }
-"""A value for each key: its default, or an example if it has none."""
+"""Values of keys that have no default, or none that tells much; the file shows the default of all others."""
 _HEAD = """\
 Settings for Forgehand in this repository. Every key is optional. Lines that begin with `##` explain; remove the `#` \
 from the others to change a default. An unknown key is an error, and Forgehand explains it in a comment.\
@@ -122,16 +105,28 @@ def _told(head: str, trials: Sequence[CommandTrial], *, tails: bool) -> Iterator
 def _explained(hosts: Sequence[str]) -> Iterator[str]:
     """Explain all other keys, those of a section together."""
     rest = [name for name in KEYS if name not in ("setup", "checks")]
+    order = list(dict.fromkeys(name.rpartition(".")[0] or name for name in rest))
+    rest.sort(key=lambda name: order.index(name.rpartition(".")[0] or name))
     for section, names in groupby(rest, key=lambda name: name.rpartition(".")[0]):
         if section:
             yield f"#{section}:"
         indent = "  " if section else ""
         for name in names:
-            value = f"[{', '.join(hosts)}]" if name == "egress" and hosts else EXAMPLES[name]
+            value = f"[{', '.join(hosts)}]" if name == "egress" and hosts else _value(name)
             yield from (f"#{line}" if section else line for line in _comment(KEYS[name].what, indent=indent))
             yield f"#{indent}{name.rpartition('.')[2]}: {value}"
         if section:
             yield ""
+
+
+def _value(name: str) -> str:
+    """Show a value as YAML has it."""
+    if name in EXAMPLES:
+        return EXAMPLES[name]
+    default = attrgetter(name)(RepoConfig())
+    if isinstance(default, tuple):
+        return "{}" if KEYS[name].schema.get("type") == "object" else "[]"
+    return json.dumps(default)
 
 
 def _hosts(trials: Iterable[CommandTrial]) -> list[str]:

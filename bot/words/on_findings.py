@@ -19,7 +19,7 @@ class Finding(Known, Protocol):
     def severity(self) -> Severity: ...
 
 
-class Dismissal(Dismissed, Protocol):
+class DatedDismissal(Dismissed, Protocol):
     @property
     def finding_id(self) -> str: ...
     @property
@@ -91,7 +91,7 @@ def not_dismissed(name: str) -> str:
     return f"Nobody has dismissed {shown(name, 40)} in this repository."
 
 
-def listing(found: Sequence[Finding] | None, known: Sequence[Dismissal], command: str) -> str:
+def listing(found: Sequence[Finding] | None, known: Sequence[DatedDismissal], command: str) -> str:
     """List the open findings of a pull request, if there is one, and all that the repository has dismissed."""
     parts = []
     if found is not None:
@@ -115,7 +115,7 @@ def _brief(body: str) -> str:
     return shown(" ".join(body.split()), MOST_SHOWN)
 
 
-def _who(one: Dismissal) -> str:
+def _who(one: DatedDismissal) -> str:
     day = time.strftime("%Y-%m-%d", time.gmtime(one.at))
     why = f": {_brief(one.why)}" if one.why else ""
     return f" ({one.login}, {day}{why})"

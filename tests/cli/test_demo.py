@@ -184,3 +184,9 @@ async def test_one_object_for_a_script(tmp_path: Path) -> None:
     found = json.loads(out)
     assert process.returncode == 0 and found["as_expected"] and found["outcomes"] == ["answered"]
     assert err == b"", "the service's log has a file of its own"
+
+
+async def test_a_plan_is_approved_on_the_dashboard(tmp_path: Path) -> None:
+    story = await played(tmp_path / "demo", PLAYS["dashboard"])
+    assert story.dashboard is not None and not story.dashboard.comments
+    assert story.pull is not None

@@ -141,7 +141,7 @@ def test_what_is_old_is_not_acted_upon() -> None:
         ("ping", {"zen": "x"}, "not act on `ping`"),
         ("workflow_run", payload("completed"), "not act on `workflow_run`"),
         ("issue_comment", payload("pinned"), "the action `pinned`"),
-        ("issues", payload("closed", issue=ISSUE), "the action `closed`"),
+        ("issues", payload("milestoned", issue=ISSUE), "the action `milestoned`"),
         ("installation", payload("renamed", installation={"id": 42}), "the action `renamed`"),
         ("issue_comment", payload("created", issue=ISSUE), "lacks something"),
         ("issue_comment", payload("created", comment=COMMENT), "lacks something"),

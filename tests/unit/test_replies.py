@@ -232,8 +232,8 @@ def test_a_pull_request_leads_to_where_it_was_made() -> None:
     )
     assert "While it worked, `bob` said:\n\n> and zero\n\nWhile it worked, `eve` said:\n\n> x" in body
     assert (
-        "In the agent's sandbox, `pytest -q` [failed](https://bot/sessions/abcd1234#e3-0) at first and "
-        "[passed](https://bot/sessions/abcd1234#e9-0) in the end." in body
+        "In the agent's sandbox, `pytest -q` [failed](https://bot/sessions/abcd1234?at=e3-0#e3-0) at first and "
+        "[passed](https://bot/sessions/abcd1234?at=e9-0#e9-0) in the end." in body
     )
     local = replace(extras, session_url="", comment_url="", heard=[("bob", str(n)) for n in range(12)])
     body = descriptions.pull_body(Turn(), number=12, files=[], verified=[], seconds=5, cost=Cost(), extras=local)

@@ -31,7 +31,8 @@ class Days:
         try:
             if month:
                 first = date.fromisoformat(f"{month}-01")
-                return cls(first, _next_month(first) - timedelta(days=1), f"in {first:%B %Y}")
+                next_month = (first + timedelta(days=31)).replace(day=1)
+                return cls(first, next_month - timedelta(days=1), f"in {first:%B %Y}")
             if not (start or end):
                 return cls(today - timedelta(days=USUAL - 1), today, f"in the last {USUAL} days")
             last = min(date.fromisoformat(end), date(9000, 1, 1)) if end else today
@@ -61,10 +62,6 @@ def months(now: float) -> tuple[tuple[str, str], ...]:
     this = datetime.fromtimestamp(now, UTC).date().replace(day=1)
     before = (this - timedelta(days=1)).replace(day=1)
     return (f"{this:%Y-%m}", f"{this:%B}"), (f"{before:%Y-%m}", f"{before:%B}")
-
-
-def _next_month(first: date) -> date:
-    return (first + timedelta(days=31)).replace(day=1)
 
 
 def _start(day: date) -> float:

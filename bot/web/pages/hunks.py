@@ -18,6 +18,7 @@ MOST_LINES = 6_000
 MOST_LINES_EACH = 1_500
 LONGEST_LINE = 400
 MOST_CALLS = 5
+_MODES = {"100755": "executable", "120000": "symbolic link", "160000": "submodule"}
 _KINDS = {"+": "add", "-": "del", " ": "same"}
 Lines = list[tuple[str, str]]
 """Pairs of (add, del, same or hunk; the line)."""
@@ -47,14 +48,17 @@ class ShownFile:
 
 
 def shown(patch: str, calls: Iterable[EditCall]) -> list[ShownFile]:
-    by_path, room, found = _by_path(calls), MOST_LINES, list[ShownFile]()
+    room, found, by_path = MOST_LINES, list[ShownFile](), dict[str, list[EditCall]]()
+    for call in calls:
+        by_path.setdefault(call.path, []).append(call)
     for number, part in enumerate(diffs.parse(patch)[:MOST_FILES], 1):
         file = _file(number, part, room)
         room -= sum(len(hunk.lines) for hunk in file.hunks)
         authors = by_path.get(file.path, [])
         last = _last_writers(authors)
         for hunk in file.hunks:
-            hunk.calls = _writers(hunk.lines, authors, last)
+            most = Counter(last[line] for line in hunk.lines if line in last).most_common(MOST_CALLS)
+            hunk.calls = [authors[at] for at in sorted(at for at, _ in most)]
         _make_visible(file)
         found.append(file)
     return found
@@ -90,24 +94,12 @@ def by_folder(files: Iterable[ShownFile]) -> list[tuple[str, list[ShownFile]]]:
     return sorted(found.items())
 
 
-def _by_path(calls: Iterable[EditCall]) -> dict[str, list[EditCall]]:
-    found: dict[str, list[EditCall]] = {}
-    for call in calls:
-        found.setdefault(call.path, []).append(call)
-    return found
-
-
 def _last_writers(calls: Sequence[EditCall]) -> dict[tuple[str, str], int]:
     """Find for each changed line the last of these calls that has it."""
     found: dict[tuple[str, str], int] = {}
     for at, call in enumerate(calls):
         found |= {(kind, text): at for kind, text in call.diff if kind in ("add", "del") and text.strip()}
     return found
-
-
-def _writers(lines: Lines, calls: Sequence[EditCall], last: dict[tuple[str, str], int]) -> list[EditCall]:
-    count = Counter(last[line] for line in lines if line in last)
-    return [calls[at] for at in sorted(at for at, _ in count.most_common(MOST_CALLS))]
 
 
 def _file(number: int, part: FileDiff, room: int) -> ShownFile:
@@ -145,15 +137,11 @@ def _note(head: Sequence[str]) -> str:
     """Say what the lines above the first hunk mean."""
     modes = [line.rpartition(" ")[2] for line in head if line.startswith(("old mode ", "new mode "))]
     new = next((line.rpartition(" ")[2] for line in head if line.startswith("new file mode ")), "")
-    found = ["new" if new else "", _mode(new)]
+    found = ["new" if new else "", _MODES.get(new, "")]
     found += ["deleted"] if any(line.startswith("deleted file ") for line in head) else []
     found += [f"mode {' → '.join(modes)}"] if modes else []
     found += ["binary"] if is_binary(list(head)) else []
     return ", ".join(filter(None, found))
-
-
-def _mode(mode: str) -> str:
-    return {"100755": "executable", "120000": "symbolic link", "160000": "submodule"}.get(mode, "")
 
 
 def _make_visible(file: ShownFile) -> None:

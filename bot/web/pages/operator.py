@@ -14,7 +14,6 @@ from bot.handlers.desk import Desk
 from bot.models import InstallationId
 from bot.sessions.money import spending_limits
 from bot.store import at_work, deliveries, operations, replicas
-from bot.store.at_work import AccountToday
 from bot.store.sought import Sought
 from bot.web.health import Parts
 from bot.web.pages.findings import Examination
@@ -97,10 +96,8 @@ class OperatorPages:
         }
 
     async def _today(self) -> list[TodayMeter]:
-        accounts = await at_work.today(self._desk.store, MOST_ACCOUNTS)
-        return list(await asyncio.gather(*map(self._meter, accounts)))
-
-    async def _meter(self, one: AccountToday) -> TodayMeter:
-        limits = self._desk.settings.limits
-        ceilings = await spending_limits.ceilings_of(self._desk.store, limits, one.id)
-        return TodayMeter(one.id, one.account, one.usd, ceilings.day_usd)
+        store, limits = self._desk.store, self._desk.settings.limits
+        accounts = await at_work.today(store, MOST_ACCOUNTS)
+        found = await asyncio.gather(*(spending_limits.ceilings_of(store, limits, one.id) for one in accounts))
+        pairs = zip(accounts, found, strict=True)
+        return [TodayMeter(one.id, one.account, one.usd, ceilings.day_usd) for one, ceilings in pairs]

@@ -56,11 +56,13 @@ class SharedPages:
     def _open(self, show: Show) -> Endpoint:
         async def answer(request: Request) -> Response:
             token = str(request.path_params["token"])
-            if not self._limit.take():
-                return self._said("Too many people look at public links right now. Please try again in a minute.", 429)
             try:
-                share, session = await self._access.opened(token)
-                if not self._limit_of(share.session_id).take():
+                _, session = await self._access.opened(token)
+                if not self._limit.take():  # a wrong token takes no one's turn
+                    return self._said("Too many people look at public links. Please try again in a minute.", 429)
+                if len(self._limits) >= MOST_LIMITS:
+                    self._limits.clear()
+                if not self._limits.setdefault(session.id, RateLimit(PER_MINUTE_EACH)).take():
                     return self._said("This link is opened too often. Please try again in a minute.", 429)
                 return await show(request, session)
             except Hidden:
@@ -73,11 +75,6 @@ class SharedPages:
                 return self._said(ENDED, 404)
 
         return answer
-
-    def _limit_of(self, session: str) -> RateLimit:
-        if len(self._limits) >= MOST_LIMITS:
-            self._limits.clear()
-        return self._limits.setdefault(session, RateLimit(PER_MINUTE_EACH))
 
     async def _transcript(self, request: Request, session: Session) -> Response:
         watched = self._watching.of(session.id)

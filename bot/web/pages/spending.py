@@ -19,7 +19,6 @@ from bot.sessions.money.budget import Ledger
 from bot.sessions.money.spending_limits import Ceiling, Period
 from bot.settings import Limits
 from bot.store import spend, spend_lines, turn_figures
-from bot.store.repos import InstallationRow
 from bot.store.spend import Payers
 from bot.web.pages import drawing, spend_csv
 from bot.web.pages.days import Days, months
@@ -36,6 +35,8 @@ IN_SIGHT = 3.0
 """A day's limit is drawn if it is at most so many times the dearest day."""
 PARTS = {"day": "day", "repo": "repository", "user": "person", "model": "model", "kind": "kind"}
 PERIODS = {Period.DAY: "Today", Period.MONTH: "This month"}
+FILTERS = {"repo": "repo", "user": "person"}
+UNKNOWN = "unknown"
 NAMELESS = {"model": "sandboxes", "kind": "no turn"}
 
 
@@ -89,7 +90,7 @@ class SpendPages:
         for by in PARTS:
             found = await spend.summed(store, by, days.since, row.id, until=days.until)
             total, unconfirmed = sum(map(_usd, found)), sum(one["unconfirmed_usd"] for one in found)
-            parts.append(_part(by, found, row, ceilings.day_usd))
+            parts.append(_part(by, found, ceilings.day_usd))
         return self._gate.pages.render(
             "spend.html",
             title=f"What {row.account} spends",
@@ -125,28 +126,20 @@ def _usd(row: dict[str, Any]) -> float:
     return float(row["cost_usd"] + row["sandbox_usd"])
 
 
-def _part(by: str, rows: list[dict[str, Any]], account: InstallationRow, day_usd: float) -> SpentPart:
-    pairs = [(_name(row, by), _usd(row)) for row in rows]
+def _part(by: str, rows: list[dict[str, Any]], day_usd: float) -> SpentPart:
     if by == "day":
+        pairs = [(datetime.fromtimestamp(row["day"] * 86_400, UTC).date().isoformat(), _usd(row)) for row in rows]
         top = max((usd for _, usd in pairs), default=0.0)
         in_sight = 0 < day_usd <= IN_SIGHT * top
         bars = drawing.bars(pairs, day_usd if in_sight else 0.0)
         linked = [SpentBar(bar, f"?{urlencode({'from': bar.name, 'to': bar.name})}") for bar in bars]
         place = day_usd / max(top, day_usd) * 100 if in_sight else None
         return SpentPart(PARTS[by], linked, place, f"${day_usd:,.2f}" if day_usd else "")
+    pairs = [(str(row[by] or NAMELESS.get(by, UNKNOWN)), _usd(row)) for row in rows]
     bars, left = drawing.bars(pairs[:MOST_BARS]), pairs[MOST_BARS:]
     rest = f"{len(left)} more spent ${sum(usd for _, usd in left):,.2f}." if left else ""
-    return SpentPart(PARTS[by], [SpentBar(bar, _link(bar.name, by)) for bar in bars], rest=rest)
-
-
-def _name(row: dict[str, Any], by: str) -> str:
-    found = row[by]
-    if by == "day":
-        return datetime.fromtimestamp(found * 86_400, UTC).date().isoformat()
-    return str(found or NAMELESS.get(by, "unknown"))
-
-
-def _link(name: str, by: str) -> str:
-    """Lead to the sessions of a repository or person."""
-    filters = {"repo": "repo", "user": "person"}
-    return f"/?{urlencode({filters[by]: name})}" if by in filters and name != "unknown" else ""
+    filters = FILTERS.get(by)  # of the list of sessions
+    linked = [
+        SpentBar(bar, f"/?{urlencode({filters: bar.name})}" if filters and bar.name != UNKNOWN else "") for bar in bars
+    ]
+    return SpentPart(PARTS[by], linked, rest=rest)
