@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections import Counter
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
@@ -78,7 +79,7 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """What a quick test says of itself is checked: functions of each package that it names were called."""
     claimed = {room for mark in item.iter_markers("quick") for room in mark.args}
-    if not claimed:
+    if not claimed or "FORGEHAND_TESTS_ON" in os.environ:  # with another store, other packages are entered
         return (yield)
     with watching() as watch:
         watch.on = True

@@ -35,9 +35,9 @@ class Cost:
 TURN = Cost(1240, 71, 97_000, 0.27)
 REQUEST = Cost(65, 3.5, 5_200, 0.010)
 SECOND = Cost(44, 0.7, 530, 0.015)
-IDLE_SECOND = Cost(76, 0.2, 67, 0.028)
+IDLE_SECOND = Cost(8.2, 0.2, 67, 0.0105)
 DELIVERY = Cost(25, 2.0, 5_500, 0.0035)
-"""`python -m tests.capacity.one_turn` measures these five."""
+"""`python -m tests.capacity.one_turn` measures these five; the idle second is from `python -m tests.bench replicas`."""
 
 
 def _measured(value: float, unit: str, where: str) -> Figure:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
+import asyncio
 from collections.abc import Callable
-from contextlib import closing
 
 import pytest
 
 from bot.simulation.github import Fault
 from bot.simulation.github.threads import Pull
-from tests.faults.test_faults import until
+from bot.store.base import Store
 from tests.world import World
 from tests.world.pulls import begun, cut_off_after_the_push, live, loses_the_push, parents, pull_of, write
 from tests.world.work_under_way import rescued
@@ -38,9 +37,11 @@ def to_draft(world: World, pull: Pull) -> None:
     pull.draft = True
 
 
-def outcomes(world: World) -> list[str | None]:
-    with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db:
-        return [row[0] for row in db.execute("SELECT outcome FROM turns ORDER BY n")]
+async def stored(world: World, outcome: str) -> None:
+    """Wait for the outcome of the only turn, of which no comment may tell."""
+    async with Store.reading(world.database) as store, asyncio.timeout(60):
+        while await store.many("SELECT outcome FROM turns") != [{"outcome": outcome}]:
+            await asyncio.sleep(0.05)
 
 
 async def worked_on(world: World, change: Callable[[World, Pull], None], expected: str) -> Pull:
@@ -134,7 +135,7 @@ async def test_a_repository_that_is_archived_meanwhile_gets_nothing_and_the_work
         await world.model.reached("work", timeout=60)
         world.repo.archived = True
         world.model.release("work")
-        await until(lambda: outcomes(world) == ["refused"], 60)
+        await stored(world, "refused")
         assert world.repo.branch_sha("feature") == stands and not rescued(world)
     [bundle] = (world.root / "data" / "kept").iterdir()
     assert bundle.read_bytes().startswith(b"# v2 git bundle")

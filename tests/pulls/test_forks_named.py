@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-
 import pytest
 
 from tests.pulls.test_forks import refs
@@ -35,8 +32,7 @@ async def test_a_yes_after_its_time_counts_for_nothing_though_nobody_has_swept_y
     async with world.bot():
         fork = await mended(world)
         before = refs(world)
-        with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
-            db.execute("UPDATE approvals SET expires_at = asked_at - 5")
+        await world.change("UPDATE approvals SET expires_at = asked_at - 5")
         world.say(f"/claude approve {fork.sha}", on=fork.pull)
         await said(world, fork, f"The time to approve `{fork.sha[:12]}` is over")
         await said(world, fork, "No longer open")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -84,9 +82,7 @@ async def test_the_live_comment_says_at_once_that_it_waits_also_where_news_has_t
     async with world.bot():
         world.say("/claude build")
         await world.model.reached("ask", timeout=60)
-        with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
-            changed = db.execute("UPDATE writer_buckets SET tokens = 12, refilled_at = ?", (time.time(),))
-            assert changed.rowcount == 1
+        assert await world.change("UPDATE writer_buckets SET tokens = 12, refilled_at = :at", at=time.time()) == 1
         world.model.release("ask")
         await world.github.changed(lambda: shows(world, "### ❓ Waiting for your answer"), 20)
 
@@ -166,8 +162,7 @@ async def test_the_comment_with_the_question_has_the_boxes_and_then_the_answer(w
         world.model.release("on")
         assert await world.outcome() == "pull_request", world.replies()[0].body
     assert len(world.states()) == 1
-    with closing(sqlite3.connect(world.root / "data" / "state.db")) as db, db:  # as if killed before it was written
-        db.execute("UPDATE questions SET shows = 'open'")
+    await world.change("UPDATE questions SET shows = 'open'")  # as if killed before it was written
     world.github.edit_comment(comment, "May the agent do this?")
     async with world.bot():
         await world.github.changed(lambda: "`alice` said yes" in comment.body, 20)

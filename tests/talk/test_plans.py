@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from contextlib import closing
 
 import pytest
 
@@ -163,8 +161,7 @@ async def test_a_yes_after_its_time_counts_for_nothing_though_nobody_has_swept_y
         await planned(world)
         world.say("/claude continue +3")
         assert "The plan is still waiting: `/claude approve" in await said(world, 2)
-        with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
-            db.execute("UPDATE approvals SET expires_at = asked_at - 5")
+        await world.change("UPDATE approvals SET expires_at = asked_at - 5")
         world.say("/claude approve")
         assert "Nobody approved the plan" in await said(world, 3)
     assert len(world.states()) == 1
@@ -178,8 +175,7 @@ async def test_a_yes_in_the_last_moment_counts_though_github_tells_of_it_later(w
         world.app.hook_active = False
         late = world.github.comment_webhook(world.say("/claude approve"))
         world.app.hook_active = True
-        with closing(sqlite3.connect(world.root / "data" / "state.db", timeout=10)) as db, db:
-            db.execute("UPDATE approvals SET expires_at = ?", (time.time(),))
+        await world.change("UPDATE approvals SET expires_at = :at", at=time.time())
         ahead = 300.0
         world.model.default(Script([WRITE, Say("Done.")]))
         await world.deliver(late)

@@ -23,7 +23,8 @@ async def world(tmp_path: Path, postgres: PostgresServer) -> AsyncIterator[World
         yield running
 
 
-test_a_comment_becomes_a_pull_request = test_spine.test_a_comment_becomes_a_draft_pull_request
+test_the_next_comment_goes_on = test_spine.test_the_next_comment_goes_on_with_the_same_session_branch_and_pull_request
+test_two_commands_at_once = test_spine.test_two_commands_at_once_on_a_thread_run_one_after_the_other
 test_a_session_goes_on_with_a_summary = test_conversation.test_what_cannot_be_resumed_goes_on_with_a_summary_and_says_so
 test_a_yes_after_a_restart = test_plans.test_a_yes_counts_also_after_a_restart_and_an_edited_plan_is_what_is_done
 test_words_stay_in_order = test_steering.test_two_people_at_once_stay_in_order

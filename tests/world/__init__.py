@@ -139,6 +139,13 @@ class World:
     def say(self, words: str, *, by: str = "alice", on: Issue | Pull | None = None) -> Comment:
         return self.github.comment(on or self.issue, words, by=by)
 
+    async def change(self, sql: str, **values: object) -> int:
+        """Change rows of the store behind the service's back, wherever it is; return how many."""
+        store = await Store.open(self.database)
+        changed = await store.run(sql, **values)
+        await store.close()
+        return changed
+
     async def deliver(self, hook: Signed) -> None:
         """Deliver a webhook as GitHub would, when the test wants it."""
         async with plain_client(timeout=30) as client:
