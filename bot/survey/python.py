@@ -97,7 +97,7 @@ class _Project:
                 if known := recognised(command):
                     yield self._check(command, known[0], "tox.ini")
         for call in _RUN.findall(self._folder.text("noxfile.py"))[:20]:
-            command = " ".join(one or other for one, other in _STRINGS.findall(call))
+            command = " ".join(" ".join(one or other for one, other in _STRINGS.findall(call)).split())
             if known := recognised(command):
                 yield self._check(command, known[0], "noxfile.py")
 

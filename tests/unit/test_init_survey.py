@@ -153,3 +153,10 @@ def test_init_reads_few_files_and_only_plain_folders() -> None:
     found = survey.wanted(paths)
     assert "package.json" in found and len(found) <= survey.MOST_FILES
     assert not [path for path in found if path.startswith(("c d", "e\n", "-g", ".."))]
+
+
+def test_blanks_around_a_commands_words_change_nothing_in_the_proposed_file() -> None:
+    """A file that reads back otherwise than it was meant ends the turn."""
+    done = tried({"noxfile.py": "session.run('pytest', '\"-k\", 'a')\n"})
+    assert any(one.check.command.endswith('pytest "-k",') for one in done)
+    starter.config(done, "on a commit")
