@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bot.agent.findings import Severity
 from bot.models import RepoId
 from bot.store import audit
 from bot.store.base import Store
@@ -26,6 +27,8 @@ class Dismissal(Record):
     line: int
     body: str
     code_sha256: str
+    code_lines: int
+    severity: Severity
     login: str
     why: str
     source: str
@@ -33,8 +36,10 @@ class Dismissal(Record):
 
 
 _PUT = """
-INSERT INTO dismissals (finding_id, repo_id, number, path, line, body, code_sha256, login, why, source, at)
-VALUES (:finding_id, :repo_id, :number, :path, :line, :body, :code_sha256, :login, :why, :source, :at)
+INSERT INTO dismissals (finding_id, repo_id, number, path, line, body, code_sha256, code_lines, severity, login, why,
+                        source, at)
+VALUES (:finding_id, :repo_id, :number, :path, :line, :body, :code_sha256, :code_lines, :severity, :login, :why,
+        :source, :at)
 ON CONFLICT (finding_id) DO NOTHING
 """
 _PRUNE = """
@@ -47,7 +52,8 @@ _MARK = "UPDATE findings SET state = :to WHERE id = :id AND repo_id = :repo AND 
 async def dismiss(store: Store, one: StoredFinding, login: str, why: str, source: str) -> bool:
     """Remember it and close the finding; False, without any change, if it is dismissed already."""
     at = store.now()
-    row = {"number": one.number, "path": one.path, "line": one.line, "code_sha256": one.code_sha256}
+    row = {"number": one.number, "path": one.path, "line": one.line, "severity": one.severity}
+    row |= {"code_sha256": one.code_sha256, "code_lines": one.code_lines}
     said = {"body": one.body[:MOST_BODY], "login": login, "why": why[:MOST_WHY], "source": source}
 
     def work(db: Database) -> bool:

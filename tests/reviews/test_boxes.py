@@ -111,6 +111,47 @@ async def test_not_a_bug_is_remembered_for_the_repository_and_can_be_taken_back(
         await world.github.changed(lambda: "**Fix all 3**" in list_of(world, pull).body, 20)
 
 
+ADD = {
+    "path": "calc.py",
+    "line": 6,
+    "severity": "nit",
+    "confidence": "high",
+    "body": "Multiply the number, which reads better than adding it twice.",
+}
+NAMED = {**ADD, "line": 5, "body": "The name says nothing about the kind of number it wants."}
+AS_BEFORE = (
+    {**ZERO, "line": 10, "body": "It divides by zero here, always."},
+    {**ADD, "severity": "critical", "body": "Adding the number twice overflows: multiply it with a check of bounds."},
+    {**NAMED, "line": 9},
+)
+
+
+async def test_a_dismissal_hides_no_other_finding_in_its_file(world: World) -> None:
+    """The same line further below, a graver finding in similar words, and equal words about other code."""
+    world.model.default(Script([verdict(ZERO, ADD, NAMED)]))
+    async with world.bot():
+        pull = pull_of(world)
+        world.say("/claude review", on=pull)
+        assert await world.outcome(on=pull) == "reviewed", list_of(world, pull).body
+        for done in range(3):
+            await world.github.changed(partial(shows, world, pull, done), 20)
+            world.github.tick(list_of(world, pull), "Not a bug", by="alice")
+        await world.github.changed(partial(shows, world, pull, 3), 20)
+        world.model.default(Script([verdict(*AS_BEFORE)]))
+        more = f"{CODE}\n\ndef third(n):\n    return n / 0\n"
+        world.github.commit(world.repo, "other", {"calc.py": more}, by="alice")
+        other = world.github.open_pull(world.repo, head="other", by="alice", title="More")
+        world.say("/claude review", on=other)
+        assert await world.outcome(on=other) == "reviewed", list_of(world, other).body
+    [review] = ours(world, other)
+    assert sorted(one.line for one in review.comments) == [6, 9, 10], review.body
+
+
+def shows(world: World, pull: Pull, dismissed: int) -> bool:
+    body = list_of(world, pull).body
+    return body.count("**It is a bug**") == dismissed and body.count("**Not a bug**") == 3 - dismissed
+
+
 async def test_a_reply_below_a_finding_dismisses_it_with_its_reason(world: World) -> None:
     async with world.bot():
         pull = await reviewed(world)

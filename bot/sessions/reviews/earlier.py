@@ -16,7 +16,7 @@ from bot.agent.findings import KeptBack, ReviewFinding, ReviewReport
 from bot.git.errors import RefMissing
 from bot.github.types import Pull, TokenPurpose
 from bot.repo_config import Reviewing
-from bot.sessions.reviews.sameness import Fingerprint
+from bot.sessions.reviews.sameness import Fingerprint, Likeness
 from bot.sessions.reviews.scope import is_ignored
 from bot.sessions.services import Services
 from bot.sessions.starting_point import compared, remote_access
@@ -81,7 +81,7 @@ async def sort(services: Services, turn: Turn, pull: Pull, review: ReviewReport)
     before = [one for one in known if (one.session_id, one.turn) != (turn.key.session, turn.key.n)]
     printed = {one.id: Fingerprint(one.path, one.code_sha256, one.body) for one in before}
     code, there = _Code(services, turn), await shown(services, turn, pull)
-    sieve = await _sieve(services, turn)
+    sieve = await _sieve(services, turn, code)
     new: list[Placed] = []
     again: set[str] = set()
     kept: list[ReviewFinding] = []
@@ -92,7 +92,7 @@ async def sort(services: Services, turn: Turn, pull: Pull, review: ReviewReport)
         mine = Fingerprint(one.path, digest, one.body)
         same = {name for name, other in printed.items() if mine.is_same(other)}
         again |= same
-        if not await asyncio.to_thread(sieve.lets, one, mine):
+        if not await sieve.lets(one, mine):
             continue
         kept.append(one)
         repeated += bool(same)
@@ -118,15 +118,16 @@ def _path(path: str, there: Mapping[str, FileDiff]) -> str:
 class _Sieve:
     """Keeps back what the repository does not want to hear, and counts it."""
 
-    def __init__(self, config: Reviewing, dismissed: Sequence[Dismissal]) -> None:
+    def __init__(self, config: Reviewing, dismissed: Sequence[Dismissal], code: _Code) -> None:
         self._config = config
-        self._dismissed = [Fingerprint(one.path, one.code_sha256, one.body) for one in dismissed]
+        self._dismissed = [(one, Fingerprint(one.path, one.code_sha256, one.body)) for one in dismissed]
+        self._code = code
         self._counts: Counter[str] = Counter()
 
-    def lets(self, one: ReviewFinding, mine: Fingerprint) -> bool:
-        if is_ignored(one.path, self._config):
+    async def lets(self, one: ReviewFinding, mine: Fingerprint) -> bool:
+        if await asyncio.to_thread(is_ignored, one.path, self._config):
             reason = "ignored"
-        elif mine.is_dismissed_in(self._config.dismissed) or any(map(mine.is_dismissed_by, self._dismissed)):
+        elif await self._is_dismissed(one, mine):
             reason = "dismissed"
         elif one.severity.rank > self._config.threshold.rank:
             reason = "mild"
@@ -135,12 +136,29 @@ class _Sieve:
         self._counts[reason] += 1
         return False
 
+    async def _is_dismissed(self, one: ReviewFinding, mine: Fingerprint) -> bool:
+        if await asyncio.to_thread(mine.is_dismissed_in, self._config.dismissed):
+            return True
+        for old, likeness in await asyncio.to_thread(self._like, mine):
+            if likeness is Likeness.SAME:
+                return True
+            if likeness is Likeness.ALIKE:
+                if one.severity.rank >= old.severity.rank and await self._code.stands_once(one):
+                    return True
+            elif not old.code_sha256 or not await self._code.holds(old):
+                return True
+        return False
+
+    def _like(self, mine: Fingerprint) -> list[tuple[Dismissal, Likeness]]:
+        return [(old, like) for old, theirs in self._dismissed if (like := mine.likeness(theirs)) is not None]
+
     def kept_back(self) -> KeptBack:
         return KeptBack(self._config.threshold, **self._counts)
 
 
-async def _sieve(services: Services, turn: Turn) -> _Sieve:
-    return _Sieve(repo_config.load(turn.config).review, await dismissals.of_repo(services.store, turn.repo_id))
+async def _sieve(services: Services, turn: Turn, code: _Code) -> _Sieve:
+    config = repo_config.load(turn.config).review
+    return _Sieve(config, await dismissals.of_repo(services.store, turn.repo_id), code)
 
 
 async def shown(services: Services, turn: Turn, pull: Pull) -> dict[str, FileDiff]:
@@ -179,7 +197,12 @@ class _Code:
         found = (await self.lines(path))[first - 1 : last]
         return _digest(found) if len(found) == last - first + 1 and any(line.strip() for line in found) else ""
 
-    async def holds(self, one: StoredFinding) -> bool:
+    async def stands_once(self, one: ReviewFinding) -> bool:
+        lines = [line.strip() for line in await self.lines(one.path)]
+        mine, count = lines[one.first - 1 : one.line], one.line - one.first + 1
+        return sum(lines[at : at + count] == mine for at in range(len(lines) - count + 1)) == 1
+
+    async def holds(self, one: StoredFinding | Dismissal) -> bool:
         lines, count = await self.lines(one.path), one.code_lines
         return any(_digest(lines[at : at + count]) == one.code_sha256 for at in range(len(lines) - count + 1))
 

@@ -348,7 +348,9 @@ CREATE TABLE dismissals (
     path        TEXT NOT NULL,
     line        INTEGER NOT NULL,              -- then
     body        TEXT NOT NULL,
-    code_sha256 TEXT NOT NULL,                 -- as in findings
+    code_sha256 TEXT NOT NULL,                 -- as in findings, like the next two
+    code_lines  INTEGER NOT NULL,
+    severity    TEXT NOT NULL CHECK (severity IN ('critical', 'major', 'minor', 'nit')),
     login       TEXT NOT NULL,                 -- who said so
     why         TEXT NOT NULL,                 -- '': they gave no reason
     source      TEXT NOT NULL,                 -- what they said it with: a repetition is the same dismissal

@@ -54,8 +54,9 @@ INSERT INTO ci_attempts (source, repo_id, number, round, sha, failing, notes, mo
 INSERT INTO findings (id, session_id, turn, place, repo_id, number, state, severity, path, line, body, code_sha256,
 code_lines, at) VALUES
     ('abcd1234-2-1', 'abcd1234', 2, 1, 7, 3, 'open', 'major', 'a.py', 4, 'This divides by zero.', 'c0de', 1, 1790000500.0);
-INSERT INTO dismissals (finding_id, repo_id, number, path, line, body, code_sha256, login, why, source, at) VALUES
-    ('abcd1234-2-2', 7, 3, 'a.py', 9, 'Nobody calls this.', 'c0de', 'alice', 'A plug-in does.', 'tick:7:1', 1790000600.0);
+INSERT INTO dismissals (finding_id, repo_id, number, path, line, body, code_sha256, code_lines, severity, login, why,
+source, at) VALUES
+    ('abcd1234-2-2', 7, 3, 'a.py', 9, 'Nobody calls this.', 'c0de', 1, 'minor', 'alice', 'A plug-in does.', 'tick:7:1', 1790000600.0);
 INSERT INTO signed_commits (session_id, commit_sha, signed_sha, at) VALUES
     ('abcd1234', '1111111111111111111111111111111111111111', '2222222222222222222222222222222222222222', 1790000400.0);
 INSERT INTO environments (id, session_id, turn, state, made_of, prepared, setup_sha256, kept_until, updated_at,
