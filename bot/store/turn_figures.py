@@ -60,9 +60,10 @@ async def estimate(store: Store, repo: Repo, installation: InstallationId, kind:
 
 
 def estimated(db: Database, repo: Repo, installation: InstallationId, kind: str) -> WorkEstimate | None:
-    """WorkEstimate by turns of the repository; without enough, by those of its account; then by all.
+    """WorkEstimate by turns of the repository; without enough, by those of its account; then by all public ones.
 
-    A public repository shows its estimates to everybody, so only turns of public ones count there."""
+    A public repository shows its estimates to everybody, so only turns of public ones count there; and no account
+    learns what another one's private work costs."""
     own = many(db, statement(_NEWEST, where="repo_id = :repo"), repo=repo.id, kind=kind, most=estimates.MOST)
     found = estimates.of(_figures(own), kind, EstimateScope.REPOSITORY)
     if found is None:
@@ -97,11 +98,12 @@ def put(db: Database, turn: Turn, at: float) -> None:
 
 
 def _elsewhere(db: Database, repo: Repo, kind: str, installation: InstallationId | None = None) -> list[TurnFigures]:
-    """Return the newest figures of an account, or of all, that readers of the repository may know."""
+    """Return the newest figures of an account, or of all, that people of the repository may know."""
+    with_private = repo.private and installation is not None
     whose = "" if installation is None else "installation_id = :installation AND "
     sql = statement(_NEWEST, where=f"{whose}private = :private")
     values = {"kind": kind, "most": estimates.MOST} | ({} if installation is None else {"installation": installation})
-    rows = [row for private in range(1 + repo.private) for row in many(db, sql, private=private, **values)]
+    rows = [row for private in range(1 + with_private) for row in many(db, sql, private=private, **values)]
     return _figures(sorted(rows, key=lambda row: row["at"], reverse=True))
 
 
