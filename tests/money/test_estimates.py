@@ -119,6 +119,23 @@ async def test_deny_leaves_it_and_a_retry_asks_again(world: World) -> None:
     assert not world.model.requests
 
 
+async def test_a_yes_covers_a_retry_of_the_same_turn_but_no_other_options(world: World) -> None:
+    await known(world, DEAR)
+    world.github.commit(world.repo, "main", {CONFIG: ASK})
+    world.model.default(Script([Say("Nothing to do.")]))
+    async with world.bot():
+        world.say("/claude fix it")
+        assert await world.outcome() == "needs_input"
+        world.github.tick(live(world), "Go ahead", by="alice")
+        assert await world.outcome(2) in ("no_change", "answered"), live(world, 2).body
+        world.say("/claude retry")
+        assert await world.outcome(3) in ("no_change", "answered"), live(world, 3).body
+        asked = len(world.model.requests)
+        world.say("/claude retry --model claude-opus-5-5")
+        assert await world.outcome(4) == "needs_input", live(world, 4).body
+        assert len(world.model.requests) == asked
+
+
 async def test_the_question_expires_after_seven_days_and_says_so(world: World) -> None:
     await known(world, DEAR)
     world.github.commit(world.repo, "main", {CONFIG: ASK})
@@ -188,7 +205,8 @@ async def test_estimates_of_the_account_and_of_all_are_the_fallback(store: Store
     assert await _estimated(store, 1) == 1.0
     assert await _estimated(store, 2) == 2.0
     assert await _estimated(store, 4) == 2.0, "half of the account's turns cost as much"
-    assert await _estimated(store, 4, installation=9) == 3.0, "of all"
+    await put_figures(store, [(0.5, 60.0)] * 5, repo=5, installation=3, private=False)
+    assert await _estimated(store, 4, installation=9) == 0.5, "of all, without other accounts' private work"
 
 
 async def test_a_public_repository_shows_no_estimate_of_private_ones(store: Store) -> None:

@@ -25,8 +25,8 @@ async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
     if last.outcome is Outcome.FAILED and last.agent_error == endings.IN_THE_COMMAND and command.options == NO_OPTIONS:
         return await desk.refuse(remark, replies.would_fail_again(desk.settings.command))
     said = options.over(command.options, turns.options_of(last))
-    agreed = last.part(WorkEstimate).agreed or None
-    wish = Wish(last.asked_as, last.prompt, said, approval=last.approval, agreed=agreed)
+    agreed = last.part(WorkEstimate).agreed if command.options == NO_OPTIONS else ""
+    wish = Wish(last.asked_as, last.prompt, said, approval=last.approval, agreed=agreed or None)
     return await turns.begin(turns.as_before(last, wish), remark, desk)
 
 
