@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from bot.agent.findings import Severity
 from bot.models import RepoId
 from bot.store import audit
+from bot.store.audit import AuditEntry
 from bot.store.base import Store
 from bot.store.findings import StoredFinding
 from bot.store.records import Record
-from bot.store.rows import Database, run
+from bot.store.rows import Database, one, run
 
 MOST = 500
 """A repository keeps so many, the newest."""
@@ -49,35 +50,36 @@ DELETE FROM dismissals WHERE repo_id = :repo AND finding_id NOT IN (
 _MARK = "UPDATE findings SET state = :to WHERE id = :id AND repo_id = :repo AND state = :before"
 
 
-async def dismiss(store: Store, one: StoredFinding, login: str, why: str, source: str) -> bool:
+async def dismiss(store: Store, found: StoredFinding, login: str, why: str, source: str) -> bool:
     """Remember it and close the finding; False, without any change, if it is dismissed already."""
     at = store.now()
-    row = {"number": one.number, "path": one.path, "line": one.line, "severity": one.severity}
-    row |= {"code_sha256": one.code_sha256, "code_lines": one.code_lines}
-    said = {"body": one.body[:MOST_BODY], "login": login, "why": why[:MOST_WHY], "source": source}
+    row = {"number": found.number, "path": found.path, "line": found.line, "severity": found.severity}
+    row |= {"code_sha256": found.code_sha256, "code_lines": found.code_lines}
+    said = {"body": found.body[:MOST_BODY], "login": login, "why": why[:MOST_WHY], "source": source}
 
     def work(db: Database) -> bool:
-        if not run(db, _PUT, finding_id=one.id, repo_id=one.repo_id, at=at, **row, **said):
+        if not run(db, _PUT, finding_id=found.id, repo_id=found.repo_id, at=at, **row, **said):
             return False
-        run(db, _MARK, id=one.id, repo=one.repo_id, before="open", to="dismissed")
-        run(db, _PRUNE, repo=one.repo_id, most=MOST)
-        audit.put(db, at, login, "finding dismissed", one.id, why[:MOST_WHY] or None)
+        run(db, _MARK, id=found.id, repo=found.repo_id, before="open", to="dismissed")
+        run(db, _PRUNE, repo=found.repo_id, most=MOST)
+        audit.put(db, at, login, "finding dismissed", found.id, why[:MOST_WHY] or None)
         return True
 
     return await store.write(work)
 
 
-async def take_back(store: Store, one: Dismissal, login: str) -> bool:
-    """Forget it and open the finding again; False if someone else was quicker."""
+async def take_back(store: Store, repo: RepoId, name: str, login: str, source: str) -> bool:
+    """Forget it and open the finding again; also one whose dismissal is no longer kept. False if nobody has dismissed
+    it, or someone else was quicker; the same `source` again is the same word."""
     at = store.now()
+    entry = AuditEntry(f"is a bug:{name}:{source}", at, login, "dismissal taken back", name, None)
 
     def work(db: Database) -> bool:
-        sql = "DELETE FROM dismissals WHERE finding_id = :id AND repo_id = :repo"
-        if not run(db, sql, id=one.finding_id, repo=one.repo_id):
-            return False
-        run(db, _MARK, id=one.finding_id, repo=one.repo_id, before="dismissed", to="open")
-        audit.put(db, at, login, "dismissal taken back", one.finding_id)
-        return True
+        forgotten = run(db, "DELETE FROM dismissals WHERE finding_id = :id AND repo_id = :repo", id=name, repo=repo)
+        if run(db, _MARK, id=name, repo=repo, before="dismissed", to="open") or forgotten:
+            audit.note(db, entry)
+            return True
+        return one(db, "SELECT id FROM audit WHERE id = :id", id=entry.id) is not None
 
     return await store.write(work)
 

@@ -7,6 +7,7 @@ from functools import partial
 
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from bot.simulation.anthropic.script import Answer
+from bot.simulation.github import tasks
 from bot.simulation.github.threads import Comment, Pull, ReviewComment
 from tests.reviews.test_reviews import CODE, ELSEWHERE, SPAN, ZERO, config, ours, prompts, pull_of, verdict
 from tests.reviews.test_triggers import why
@@ -164,6 +165,27 @@ async def test_a_reply_below_a_finding_dismisses_it_with_its_reason(world: World
     said = [one.body for one in all_comments(pull) if one.reply_to is posted.comments[0] and "no bug" in one.body]
     assert "the tests want that" in said[-1] and "@octo" not in said[-1]
     assert not [one for one in world.model.requests if "tests want that" in one.prompt], "no agent was asked"
+
+
+async def test_ticks_in_one_second_count_one_by_one(world: World) -> None:
+    """Two findings are dismissed; then two people, and one of them in words, want all that is left to be fixed."""
+    world.github.user("bob")
+    world.repo.grant("bob", "write")
+    async with world.bot():
+        pull = await reviewed(world)
+        await world.github.changed(partial(shows, world, pull, 0), 20)
+        first = list_of(world, pull).body
+        boxes = [at for at, beside in enumerate(tasks.shown(first)) if "Not a bug" in beside]
+        world.github.tick(list_of(world, pull), boxes[0], by="alice")
+        world.github.tick(list_of(world, pull), boxes[2], by="bob")
+        await world.github.changed(partial(shows, world, pull, 2), 20)
+        world.github.tick(list_of(world, pull), "Fix this", by="alice")
+        world.github.tick(list_of(world, pull), "Fix this", by="alice")
+        world.github.tick(list_of(world, pull), "Fix this", by="bob")
+        assert await world.outcome(2, on=pull) is not None
+        await world.github.idle()
+    fixes = [one for one in prompts(world) if "Fix this finding of your" in one.prompt]
+    assert len(fixes) == 1, "one box is one piece of work, whoever ticks it again"
 
 
 async def test_strangers_and_old_lists_tick_in_vain(world: World) -> None:

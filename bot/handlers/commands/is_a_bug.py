@@ -24,10 +24,9 @@ async def handle(command: OnFinding, remark: Remark, desk: Desk) -> Handled:
     one = await named_findings.meant(name, remark, desk)
     if name is None and one is None:
         return await desk.refuse(remark, on_findings.which(ours, WORD))
-    known = await dismissals.of_finding(desk.store, repo, one.id if one else name or "")
-    if known is None:
-        return await desk.refuse(remark, on_findings.not_dismissed(one.id if one else name or ""))
-    await dismissals.take_back(desk.store, known, remark.author.login)
+    named = one.id if one else name or ""
+    if not await dismissals.take_back(desk.store, repo, named, remark.author.login, remark.source):
+        return await desk.refuse(remark, on_findings.not_dismissed(named))
     if one is not None:
         await named_findings.tell(one, on_findings.open_again(remark.author.login), remark, desk)
         await named_findings.redraw(one, desk)
