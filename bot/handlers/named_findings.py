@@ -15,7 +15,7 @@ from bot.models import Thread, TurnKey
 from bot.store import findings, sessions
 from bot.store.findings import StoredFinding
 
-_NAME = re.compile(r"\s*`?([a-z0-9]{8}-\d{1,5}-\d{1,3})`?(?=[\s:,.]|\Z)[ \t]*[:,.]?", re.IGNORECASE)
+_NAME = re.compile(r"\s*(?:and\s+)?`?([a-z0-9]{8}-\d{1,5}-\d{1,3})`?(?=[\s:,.]|\Z)[ \t]*[:,.]?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -207,6 +207,47 @@ async def test_strangers_and_old_lists_tick_in_vain(world: World) -> None:
     assert not any(one.resolved_by for one in ours(world, pull)[0].comments)
 
 
+async def test_a_dismissal_on_a_forks_pull_request_is_its_reviewers_not_its_authors(world: World) -> None:
+    world.github.user("mallory")
+    world.repo.private = False
+    world.model.default(Script([agent] * 3))
+    fork = world.github.fork(world.repo, "mallory")
+    world.github.commit(fork, "feature", {"calc.py": CODE}, by="mallory")
+    async with world.bot():
+        pull = world.github.open_pull(world.repo, head="mallory:feature", by="mallory", title="Halves")
+        world.say("/claude review", on=pull)
+        assert await world.outcome(on=pull) == "reviewed", list_of(world, pull).body
+        await world.github.changed(partial(shows, world, pull, 0), 20)
+        before = list_of(world, pull).body
+        zero = ours(world, pull)[0].comments[0]
+        world.github.tick(list_of(world, pull), "Not a bug", by="mallory")
+        await world.github.changed(lambda: list_of(world, pull).body == before, 20)
+        world.github.answer_review(zero, pull, "/claude not a bug: trust me", by="mallory")
+        await world.github.idle()
+        assert shows(world, pull, 0) and zero.resolved_by is None
+        world.github.tick(list_of(world, pull), "Not a bug", by="alice")
+        await world.github.changed(partial(shows, world, pull, 1), 20)
+        own = pull_of(world)
+        world.say("/claude review", on=own)
+        assert await world.outcome(on=own) == "reviewed", list_of(world, own).body
+        assert "1 finding is left out because people said before" in list_of(world, own).body
+
+
+async def test_on_an_issue_the_answer_says_where_its_review_is(world: World) -> None:
+    async with world.bot():
+        world.say("/claude fix it")
+        assert await world.outcome() == "pull_request", world.replies()[0].body
+        world.model.default(Script([agent] * 2))
+        [pull] = world.pulls()
+        world.say("/claude review")
+        said = f"I review pull request #{pull.number}: [its live comment]("
+        await world.github.changed(lambda: any(said in one.body for one in world.replies()), 20)
+        [live] = [one for one in world.replies(pull) if "<!-- forgehand:session=" in one.body]
+        [answer] = [one.body for one in world.replies() if said in one.body]
+        assert f"#issuecomment-{live.id})" in answer
+        await world.github.changed(lambda: "### 🔎 Reviewed" in live.body, 60)
+
+
 async def test_boxes_in_the_words_of_a_finding_are_no_boxes(world: World) -> None:
     planted = {
         **ELSEWHERE,

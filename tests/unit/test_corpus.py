@@ -36,7 +36,7 @@ def comes_of(body: str) -> str:
         return "near miss" if commands.misaddressed(body, **OURS) else "ignored"
     if command.word == run.FEATURE.word and run.is_without_question(command):
         return f"refused: {on_approvals.nothing_waits('/claude')}"
-    return f"{'work' if command.word in {*PAID, 'continue'} else 'answer'}: {command.word}"
+    return f"{'work' if command.word in {*PAID, 'continue', 'fix findings'} else 'answer'}: {command.word}"
 
 
 @pytest.mark.parametrize(("body", "comes"), CASES, ids=[f"{at}" for at in range(len(CASES))])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.commands import FREE_TEXT, Command, CommandText
+from bot.errors import CommandError
 from bot.events.threads import Remark
 from bot.handlers import named_findings, turns
 from bot.handlers.desk import Desk, Feature, Handled
@@ -29,6 +30,8 @@ def read(text: CommandText) -> FixFindings | None:
     names: list[str] = []
     while line.strip() and len(names) < MOST_NAMED:
         name, line = named_findings.named(line)
+        if name is None and names:
+            raise CommandError("Name only findings on this line, please, and put what else I should know below it.")
         if name is None:
             return None
         names.append(name)
