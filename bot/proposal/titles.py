@@ -48,7 +48,20 @@ _POLITE = re.compile(
 )
 _FAREWELL = re.compile(r"[\s,.!]*\b(?:please|pls|thanks|thank you|thx|asap)[\s!.]*$", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?:])(?:[*_]{1,2})?\s+(?=[^a-z])|\n+")
-_FIRST_PERSON = re.compile(r"^(?:I|We)(?:'ve|’ve| have| also| now| just)* (?=[a-z])")
+_SUBJECT = re.compile(
+    r"^(?:(?:I|We)(?:'ve|’ve| have| also| now| just)*"
+    r"|This (?:PR|pull request|commit|change|patch)(?: also| now)?) (?=[a-z])"
+)
+_TURN = re.compile(r",? (?:but|so|and)(?= (?:I|we)(?:'ve|’ve)? )")
+"""Where a sentence comes to what was done: "I could not reproduce it, but I hardened the reader"."""
+_OBJECT = r"(?= (?:a|an|the|its?|them|this|that|these|those|all|each|every|both|some|more)\b| `)"
+_NEXT_VERB = re.compile(rf"(,? and (?:then |also )?|, )([a-z]{{3,20}}){_OBJECT}")
+_POINTS_BACK = re.compile(
+    r"\S+ (?:it|this|that|them|these|those)(?: (?:all|by|in|so|with|for|and|to|as|at|on|now|too)\b|[,.;]|\Z)"
+)
+"""Only the sentence before says what "Fix it by …" is about."""
+_WRAPPED = re.compile(r"([\"'`“‘])([^\"'`“”‘’]{6,300})[\"'`”’]")
+_NUMBER = re.compile(r"#\d+")
 _CHATTER = re.compile(
     r"^(?:i|i['’]\w+|we|we['’]\w+|it|its|it['’]s|this|that|these|those|here|there|all|everything|nothing|done|ok|okay"
     r"|sure|great|perfect|sorry|unfortunately|now|let|looks?|summary|title|no|yes|as|you|your|the|my|so|finally"
@@ -103,9 +116,9 @@ _IRREGULAR = {
 _GENERIC = _words(
     """
     a all an and any asked bug bugs care change changes ci code comment error everything failing feature file files
-    here in is issue issues it its mentioned minor needed now of on please problem problems reported repository
-    request requested same some something stuff suggested task test tests that the them these thing things this
-    those to up what with work you
+    fix fixes here in is issue issues it its mentioned minor needed now of on please problem problems reported
+    repository request requested same some something stuff suggested task test tests that the them these thing things
+    this those to up what with work you
     """
 )
 """Words that say nothing about the change."""
@@ -157,9 +170,11 @@ def title(sources: TitleSources, limit: int) -> str | None:
 def _checked(said: str) -> str:
     """Return the agent's own title, if it is one: no chatter, question, mention, secret or empty phrase."""
     text = _one_line(visible(said[:READ]))
+    if (wrapped := _WRAPPED.fullmatch(text)) and " " in wrapped[2]:
+        text = wrapped[2]
     if len(text) < 4 or text.endswith("?") or _REDACTED.search(text) or _MENTION.search(_CODE.sub("", text)):
         return ""
-    text = _imperative(_FIRST_PERSON.sub("", text), doubtful=True) or text
+    text = _imperative(_SUBJECT.sub("", text), doubtful=True) or text
     return "" if _CHATTER.match(text) or not _is_telling(text) else text
 
 
@@ -169,11 +184,21 @@ def _deed(words: str) -> str:
         text = _one_line(sentence).partition("; ")[0]
         if text.endswith("?") or _REDACTED.search(text) or _MENTION.search(_CODE.sub("", text)):
             continue
-        done = _imperative(_FIRST_PERSON.sub("", text), doubtful=not _STATES.search(_CODE.sub("", text)))
+        done = next(filter(None, (_done(part) for part in (text, *_TURN.split(text, maxsplit=1)[1:]))), "")
         verb = done.split(" ", 1)[0]
-        if done and verb not in _NO_CHANGE and _is_telling(_CODE.sub("", done) if verb in _EMPTY else done):
+        if (
+            done
+            and not _POINTS_BACK.match(done)
+            and verb not in _NO_CHANGE
+            and _is_telling(_CODE.sub("", done) if verb in _EMPTY else done)
+        ):
             return done
     return ""
+
+
+def _done(text: str) -> str:
+    text = text.lstrip()
+    return _imperative(_SUBJECT.sub("", text), doubtful=not _STATES.search(_CODE.sub("", text)))
 
 
 def _demand(text: str) -> str:
@@ -227,25 +252,45 @@ def _untagged(text: str) -> str:
 
 
 def _imperative(text: str, *, doubtful: bool) -> str:
-    """Begin with the verb itself: "Added a flag" becomes "Add a flag"; empty if it does not begin with one."""
+    """Give the verbs themselves: "Added a flag and documented it" becomes "Add a flag and document it"; empty if it
+    does not begin with one."""
     first, _, rest = text.partition(" ")
     verb = _verb(first.lower(), doubtful=doubtful)
-    return f"{verb} {rest}" if verb and rest else ""
+    if not verb and first.lower().endswith("ing") and re.match(_OBJECT, f" {rest}") and not _STATES.search(rest):
+        verb = next((one for one in _stems(first.lower()[:-3]) if one in _CLEAR), "")
+    if not verb or not rest:
+        return ""
+    return f"{verb} {rest}" if verb == first.lower() else f"{verb} {_next_verbs(rest)}"
+
+
+def _next_verbs(rest: str) -> str:
+    """Do the same for the verbs that follow the first one in the past tense, each before its object."""
+    return _NEXT_VERB.sub(lambda at: f"{at[1]}{_past(at[2]) or at[2]}", rest)
+
+
+def _stems(word: str) -> tuple[str, ...]:
+    """Undo an ending: `fix`, `remov` + e, `dropp` - p."""
+    return (word, f"{word}e", word[:-1]) if word[-1:] == word[-2:-1] else (word, f"{word}e")
+
+
+def _past(word: str) -> str:
+    """Return the verb of a word in the past tense; empty for another word."""
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    past = [word[:-1], word[:-2], f"{word[:-3]}y", word[:-3]] if word.endswith("ed") else []
+    return next((one for one in past if one in _CLEAR | _DOUBTFUL), "")
 
 
 def _verb(word: str, *, doubtful: bool) -> str:
     if word in _CLEAR or (doubtful and word in _DOUBTFUL):
         return word
-    if word in _IRREGULAR:
-        return _IRREGULAR[word]
-    past = [word[:-1], word[:-2], f"{word[:-3]}y", word[:-3]] if word.endswith("ed") else []
     third = [word[:-1], word[:-2], f"{word[:-3]}y"] if word.endswith("s") else []
-    return next((one for one in past if one in _CLEAR | _DOUBTFUL), next((one for one in third if one in _CLEAR), ""))
+    return _past(word) or next((one for one in third if one in _CLEAR), "")
 
 
 def _is_telling(text: str) -> bool:
     """Decide whether the words after the first say what it is about; a script without blanks is one word."""
-    words = re.findall(r"[^\W_]+", text.lower())
+    words = re.findall(r"[^\W_]+", _NUMBER.sub("", text.lower()))
     if len(words) < 2:
         return len(text) >= 6 and not text.isascii()
     return any(word not in _GENERIC for word in words[1:]) and len(text) >= 6
