@@ -50,6 +50,8 @@ class Wish:
     """Findings of our reviews to fix; a repeated turn has those of the turn before."""
     unasked: bool = False
     """The repository's config wants it; no person said so in words."""
+    told: bool = False
+    """A reply says where it is, so its delivery is settled only after that: a lost reply is repeated."""
 
 
 def as_before(turn: Turn, wish: Wish) -> Wish:
@@ -145,7 +147,7 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
         new_branch=options.new_branch,
         options=options,
         # With money, the delivery is settled only after the answer about a cut, so that a lost answer is repeated.
-        delivery=None if wish.extra_usd else remark.origin.delivery,
+        delivery=None if wish.extra_usd or wish.told else remark.origin.delivery,
     )
 
 
@@ -153,9 +155,10 @@ async def _begun_before(wish: Wish, remark: Remark, desk: Desk) -> Handled:
     known = await sessions.by_source(desk.store, remark.source)
     if known is None:
         return ignored("it was taken back before it could begin")
-    if not wish.extra_usd:
+    if wish.extra_usd:
+        await _tell_of_cut(wish.extra_usd, remark, desk)
+    elif not wish.told:
         return ignored(f"the same text was acted upon before (session {known.session})")
-    await _tell_of_cut(wish.extra_usd, remark, desk)
     return acted(known.session)
 
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script
 from bot.simulation.anthropic.script import Answer
-from bot.simulation.github import tasks
+from bot.simulation.github import Fault, tasks
 from bot.simulation.github.threads import Comment, Pull, ReviewComment
 from tests.reviews.test_reviews import CODE, ELSEWHERE, SPAN, ZERO, config, ours, prompts, pull_of, verdict
 from tests.reviews.test_triggers import why
@@ -239,9 +239,11 @@ async def test_on_an_issue_the_answer_says_where_its_review_is(world: World) -> 
         assert await world.outcome() == "pull_request", world.replies()[0].body
         world.model.default(Script([agent] * 2))
         [pull] = world.pulls()
+        lost = f"POST /repos/*/issues/{world.issue.number}/comments"
+        world.github.faults.add(Fault(lost, "fail", status=502, times=3))
         world.say("/claude review")
         said = f"I review pull request #{pull.number}: [its live comment]("
-        await world.github.changed(lambda: any(said in one.body for one in world.replies()), 20)
+        await world.github.changed(lambda: any(said in one.body for one in world.replies()), 60)
         [live] = [one for one in world.replies(pull) if "<!-- forgehand:session=" in one.body]
         [answer] = [one.body for one in world.replies() if said in one.body]
         assert f"#issuecomment-{live.id})" in answer

@@ -27,7 +27,7 @@ async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
         return await turns.begin(wish, remark, desk)
     # What the agent reads is the pull request's own text.
     there = replace(remark, thread=thread, thread_sha256=text_digest(pull.title, pull.body))
-    handled = await turns.begin(wish, there, desk)
+    handled = await turns.begin(replace(wish, told=True), there, desk)
     if handled.state is DeliveryState.ACTED:
         await desk.reply(remark, on_reviews.is_at(number, await _address(there, desk)))
     return handled
