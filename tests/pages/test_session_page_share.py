@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from bot.simulation.anthropic import Call, Say, Script
+from bot.simulation.github import Fault
 from bot.store import audit
 from bot.store.base import Store
 from tests.webhooks.test_delivery_log import until
@@ -207,3 +208,19 @@ async def test_a_link_is_not_read_endlessly(world: World, monkeypatch: pytest.Mo
     async with shared(world) as one:
         _, link = await one.make()
         assert [await one.status(link) for _ in range(6)] == [200] * 5 + [429]
+
+
+async def test_a_link_that_github_no_longer_confirms_asks_it_no_more_often(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has an old link must not use up the installation's requests."""
+    monkeypatch.setattr("bot.web.pages.shared.PER_MINUTE_EACH", 5)
+    world.repo.private = False
+    async with shared(world) as one:
+        _, link = await one.make()
+        one.skipped[0] += 61
+        path = f"/repos/{world.repo.full_name}"
+        world.github.faults.add(Fault(f"GET *{path}", "fail", status=404, times=99))
+        before = len(world.github.calls)
+        assert [await one.status(link) for _ in range(9)] == [404] * 5 + [429] * 4
+        assert sum(call.path.endswith(path) for call in world.github.calls[before:]) <= 5

@@ -57,13 +57,15 @@ class ShareAccess:
         self._private: dict[RepoId, tuple[float, bool]] = {}
         self._asking = asyncio.Lock()
 
-    async def opened(self, token: str) -> tuple[Share, Session]:
-        """Find what a token leads to; raise Hidden for every reason to show nothing."""
-        if not 40 <= len(token) <= LONGEST_TOKEN:
-            raise Hidden("no token")
-        share = await shares.by_token(self.store, token)
+    async def found(self, token: str) -> Share:
+        """Find the link of a token, which costs one look into the store."""
+        share = await shares.by_token(self.store, token) if 40 <= len(token) <= LONGEST_TOKEN else None
         if share is None:
             raise Hidden("no such link")
+        return share
+
+    async def opened(self, share: Share) -> Session:
+        """Find what a link leads to, also by GitHub's answers; raise Hidden for every reason to show nothing."""
         session = await sessions.session(self.store, share.session_id)
         await self._require_no_secret(session)
         private = await self.is_private(session)
@@ -72,7 +74,7 @@ class ShareAccess:
         maker = Visitor(share.made_by_id, share.made_by, 0.0, "", "")
         if not (await self._access.permission(maker, visited.place_of(session))).may_write:
             raise Hidden("its maker may not make it any more")
-        return share, session
+        return session
 
     async def _require_no_secret(self, session: Session) -> None:
         turns = await sessions.turns_of(self.store, session.id)

@@ -57,14 +57,14 @@ class SharedPages:
         async def answer(request: Request) -> Response:
             token = str(request.path_params["token"])
             try:
-                _, session = await self._access.opened(token)
-                if not self._limit.take():  # a wrong token takes no one's turn
+                share = await self._access.found(token)  # a wrong token takes no one's turn
+                if not self._limit.take():
                     return self._said("Too many people look at public links. Please try again in a minute.", 429)
                 if len(self._limits) >= MOST_LIMITS:
                     self._limits.clear()
-                if not self._limits.setdefault(session.id, RateLimit(PER_MINUTE_EACH)).take():
+                if not self._limits.setdefault(share.session_id, RateLimit(PER_MINUTE_EACH)).take():
                     return self._said("This link is opened too often. Please try again in a minute.", 429)
-                return await show(request, session)
+                return await show(request, await self._access.opened(share))
             except Hidden:
                 return self._said(ENDED, 404)
             except TransientError as error:
