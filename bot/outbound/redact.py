@@ -171,6 +171,8 @@ class Redactor:
         self._forms: dict[str, frozenset[str]] = {}
         self._by_start: dict[str, tuple[str, ...]] = {}
         """Tuples are replaced, never changed, so that every reader has a whole one."""
+        self.version = 0
+        """Grows with each value that becomes known: what was redacted before may show it."""
         for value in values:
             self.register(value)
 
@@ -183,6 +185,7 @@ class Redactor:
             self._forms[value] = forms
             for form in forms:
                 self._by_start[form[:SHORTEST]] = (*self._by_start.get(form[:SHORTEST], ()), form)
+            self.version += 1
 
     def forget(self, value: str) -> None:
         for form in self._forms.pop(value, ()):

@@ -202,6 +202,28 @@ async def test_strangers_see_no_secret_that_became_known_later(world: World) -> 
             assert LATE not in page.text, path
 
 
+async def test_a_secret_that_becomes_known_goes_from_pages_that_were_drawn_before(world: World) -> None:
+    """The account's owner stores the key of their own gateway, which looks like no token."""
+    world.repo.private = False
+    key = "gateway-" + "k3y7" * 6
+    world.model.api_keys.append(key)
+    async with shared(world) as one:
+        with closing(sqlite3.connect(world.root / "data/state.db", timeout=10)) as db, db:
+            db.execute("UPDATE events SET line = REPLACE(line, 'Written.', ?)", (f"Written with {key}.",))
+        (patch,) = (world.root / "data/changes").iterdir()
+        patch.write_text(patch.read_text().replace("return 5", f"return '{key}'"))
+        _, link = await one.make()
+        for path in (link, f"{link}/changes"):
+            assert key in (await one.stranger.get(path)).text, "nobody could know"
+        async with visitor(world, str(one.stranger.base_url).rstrip("/"), "olga") as olga:
+            at = f"/installations/{world.installation.id}/key"
+            assert (await olga.send(at, name="ANTHROPIC_API_KEY", value=key)).status_code == 200
+        for path in (link, f"{link}/changes"):
+            page = await one.stranger.get(path)
+            assert page.status_code == 200 and "[redacted]" in page.text
+            assert key not in page.text, path
+
+
 async def test_a_link_is_not_read_endlessly(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bot.web.pages.shared.PER_MINUTE_EACH", 5)
     world.repo.private = False
