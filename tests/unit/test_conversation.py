@@ -111,7 +111,7 @@ def test_edits_under_one_name_do_not_push_out_all_others() -> None:
     edits = SessionEdits(SessionId("abcd1234"), None, ClaudeDecoder)  # type: ignore[arg-type]  # nothing is read
     for seq in range(1, 300):
         given = {"file_path": "a.py", "content": "x" * 20_000}
-        call = {"type": "tool_use", "id": "same", "name": "Write", "input": given}
+        call: dict[str, object] = {"type": "tool_use", "id": "same", "name": "Write", "input": given}
         edits._feed(replace(row(seq, "assistant", call), kind=STREAM))
     edits._feed(replace(called(300, "Write", {"file_path": "b.py", "content": "y"}), kind=STREAM))
     assert [one.path for one in edits.of_turns([1])] == ["a.py", "b.py"]
