@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sqlite3
 import time
@@ -230,6 +231,22 @@ async def test_a_link_is_not_read_endlessly(world: World, monkeypatch: pytest.Mo
     async with shared(world) as one:
         _, link = await one.make()
         assert [await one.status(link) for _ in range(6)] == [200] * 5 + [429]
+
+
+async def test_one_question_that_github_leaves_open_does_not_hold_up_other_visitors(world: World) -> None:
+    world.repo.private = False
+    async with shared(world) as one:
+        _, link = await one.make()
+        assert await one.status(link) == 200
+        held = world.github.faults.add(Fault(f"GET *repos/{world.repo.full_name}", "hold"))
+        again = asyncio.create_task(one.make())
+        try:
+            async with asyncio.timeout(20):
+                await held.reached.wait()
+                assert await one.status(link) == 200, "known for a minute"
+        finally:
+            held.release.set()
+        assert (await again)[0] == 200 and await one.status(link) == 404
 
 
 async def test_a_link_that_github_no_longer_confirms_asks_it_no_more_often(
