@@ -13,12 +13,12 @@ VARIABLE = "FORGEHAND_TESTS_ROUND"
 ROUND = int(os.environ.get(VARIABLE) or 0)
 IS_CHOSEN = not EVERY and VARIABLE in os.environ
 """`python -m tests` chooses a round. pytest by itself runs every case of the tests that it is given."""
-ROUNDS = 3
+ROUNDS = 4
 """So many rounds one after the other run each long test that takes turns."""
 
 
 def today() -> int:
-    """Return the round of today: another one for each of three Python versions, so that CI runs all of them at once."""
+    """Return the round of today: another one for each of four Python versions, so that CI runs all of them at once."""
     return int(time.time() // 86_400) + sys.version_info.minor
 
 

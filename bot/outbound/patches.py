@@ -8,7 +8,9 @@ from bot.agent import diffs
 from bot.outbound.redact import END_PEM, REDACTED, Redactor
 
 _KEY_LINE = re.compile(r"\s*[A-Za-z0-9+/=]{16,}\s*")
-BINARY = ("GIT binary patch", "Binary files ")
+LITERAL = "GIT binary patch"
+"""Compressed content follows, which must stay as it is."""
+BINARY = (LITERAL, "Binary files ")
 
 
 def redacted(redactor: Redactor, patch: str) -> str:
@@ -33,9 +35,8 @@ def _without_ends_of_keys(lines: list[str]) -> list[str]:
 def _file(redactor: Redactor, lines: list[str]) -> str:
     begin = next((at for at, line in enumerate(lines) if line.startswith("@@ ")), len(lines))
     head, body = lines[:begin], lines[begin:]
-    if is_binary(head):
-        return "\n".join(lines)
-    clean = [redactor.redact(line) for line in head]
+    named = next((at for at, line in enumerate(head) if line.startswith(LITERAL)), begin)
+    clean = [*(redactor.redact(line) for line in head[:named]), *head[named:]]
     made = list(body)
     for side in ("-", "+"):
         places = [at for at, line in enumerate(body) if line[:1] in (" ", side)]

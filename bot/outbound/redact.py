@@ -52,7 +52,7 @@ def parts(value: str) -> list[str]:
 
 
 def encodings(value: str) -> frozenset[str]:
-    """Return the forms that hide the value's characters; `views` undoes escapes (URL, JSON, HTML)."""
+    """Return the forms that hide the value's characters; `views` undoes escapes (URL, JSON, HTML, markdown)."""
     raw = value.encode("utf-8", "surrogatepass")
     found = {value, value[::-1], "".join(value.split()), raw.decode("latin-1"), raw.hex(), raw.hex().upper()}
     for shift in range(3):
@@ -77,6 +77,8 @@ _ESCAPE = re.compile(
     r"|&(?:#0{0,7}([0-9]{1,7});|#[xX]0{0,7}([0-9A-Fa-f]{1,6});|([a-z]{2,8});)"
     rf"|({SPLIT})"
 )
+_MARKDOWN = re.compile(r"\\([!-/:-@\[-`{-~])")
+"""Read by itself, because it begins like another escape and may stand before one."""
 _SPACE = re.compile(r"\s")
 _WORD = re.compile(r"\S+")
 UNFINISHED = re.compile(
@@ -104,18 +106,19 @@ def views(text: str) -> list[DecodedView]:
     split = "<" if SPLIT in text else ""
     kinds = [leads for leads in ("%", "\\", f"&{split}", split) if leads and leads[0] in text]
     decoded = (_decoded(text, leads) for leads in dict.fromkeys(("".join(dict.fromkeys("".join(kinds))), *kinds)))
-    found = [DecodedView(text, range(len(text)), range(1, len(text) + 1)), *filter(None, decoded)]
+    plain = _decoded(text, "\\", _MARKDOWN) if "\\" in text else None
+    found = [DecodedView(text, range(len(text)), range(1, len(text) + 1)), *filter(None, (*decoded, plain))]
     return found + [dense for one in found if (dense := _dense(one)) is not None]
 
 
-def _decoded(text: str, leads: str) -> DecodedView | None:
-    """Decode the escapes that begin so; None if there are none."""
+def _decoded(text: str, leads: str, form: re.Pattern[str] = _ESCAPE) -> DecodedView | None:
+    """Decode the escapes of this form that begin so; None if there are none."""
     parts: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
     at = 0
-    for match in _ESCAPE.finditer(text):
-        char = _character(match) if match[0][0] in leads else None
+    for match in form.finditer(text):
+        char = match[1] if form is _MARKDOWN else _character(match) if match[0][0] in leads else None
         if char is not None:
             parts += (text[at : match.start()], char)
             starts += range(at, match.start() + len(char))
@@ -168,6 +171,8 @@ class Redactor:
         self._forms: dict[str, frozenset[str]] = {}
         self._by_start: dict[str, tuple[str, ...]] = {}
         """Tuples are replaced, never changed, so that every reader has a whole one."""
+        self.version = 0
+        """Grows with each value that becomes known: what was redacted before may show it."""
         for value in values:
             self.register(value)
 
@@ -180,6 +185,7 @@ class Redactor:
             self._forms[value] = forms
             for form in forms:
                 self._by_start[form[:SHORTEST]] = (*self._by_start.get(form[:SHORTEST], ()), form)
+            self.version += 1
 
     def forget(self, value: str) -> None:
         for form in self._forms.pop(value, ()):

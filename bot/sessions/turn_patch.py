@@ -39,7 +39,7 @@ MOST_SCANNED = 8 << 20
 
 
 class PatchFacts(msgspec.Struct, frozen=True):
-    """`is_exact` and `is_clean` decide who may download the work."""
+    """`is_clean` decides who may download the work."""
 
     at: float
     """When the work was as the patch shows it."""
@@ -50,7 +50,7 @@ class PatchFacts(msgspec.Struct, frozen=True):
     is_exact: bool = False
     """All of the work, and nothing redacted: it applies."""
     is_clean: bool = False
-    """Every changed byte was searched for secrets, and none was found."""
+    """It is exact, and every changed byte was searched for secrets: a binary file stands compressed in the patch."""
 
 
 @dataclass(frozen=True)

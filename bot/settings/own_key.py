@@ -31,11 +31,23 @@ def read(data_dir: Path) -> Secret | None:
 
 
 def make(data_dir: Path) -> Path:
-    """Make a new key; FileExistsError if there is one."""
-    file = data_dir / NAME
-    descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as opened:
-        opened.write(base64.b64encode(os.urandom(32)) + b"\n")
-        opened.flush()
-        os.fsync(opened.fileno())
+    """Make a new key, whole or not at all; FileExistsError if there is one. The data directory is locked."""
+    file, arriving = data_dir / NAME, data_dir / f"{NAME}.partial"
+    if file.exists():
+        raise FileExistsError(file)
+    try:
+        arriving.unlink(missing_ok=True)
+        descriptor = os.open(arriving, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(base64.b64encode(os.urandom(32)) + b"\n")
+            opened.flush()
+            os.fsync(opened.fileno())
+        arriving.replace(file)
+        folder = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)  # what it encrypts must not outlive it
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise SettingsError(f"{file} cannot be written: {error.strerror}.") from None
     return file

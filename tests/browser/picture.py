@@ -1,5 +1,5 @@
-"""`python -m tests.browser.picture OUT.webp`: README's moving picture, taken of a demo: the live comment, as people see
-it grow, and then the pull request."""
+"""`python -m tests.browser.picture FOLDER`: README's pictures, taken of a demo: the live comment, as people see it
+grow, until the pull request is there; and the session's page."""
 
 from __future__ import annotations
 
@@ -38,9 +38,11 @@ async def main(out: Path) -> None:
             page = await browser.new_page(viewport=view, device_scale_factor=SCALE, bypass_csp=True)
             await page.goto(url)
             shots = [shot async for shot in thread_in_motion(page)]
+            own = await session_page(page)
             shots.append(await pull_request(page))
             await browser.close()
-    save([Image.open(BytesIO(one)).convert("RGB") for one in shots], out)
+    save([_picture(one) for one in shots], out / "live-comment.webp")
+    _picture(own).save(out / "session-page.webp", quality=70, method=6)
 
 
 async def thread_in_motion(page: Page) -> AsyncIterator[bytes]:
@@ -54,6 +56,19 @@ async def thread_in_motion(page: Page) -> AsyncIterator[bytes]:
         last = shot
 
 
+async def session_page(page: Page) -> bytes:
+    await page.get_by_role("link", name="The session's own page").click()
+    own = await page.context.wait_for_event("page")
+    await own.get_by_role("link", name="Sign in with GitHub").click()
+    await own.get_by_role("button", name="Authorize").click()
+    await expect(own.locator("#headline")).to_contain_text("Opened a pull request")
+    await own.locator(".entry.tool summary", has_text="Edit").click()
+    await own.evaluate("scrollTo(0, 0)")
+    shot = await own.screenshot()
+    await own.close()
+    return shot
+
+
 async def pull_request(page: Page) -> bytes:
     await page.click(".mention a")
     await expect(page.locator(".diff .add").first).to_be_visible()
@@ -62,6 +77,10 @@ async def pull_request(page: Page) -> bytes:
 
 async def thread(page: Page) -> bytes:
     return await page.locator("main #live").screenshot(style=CALM)
+
+
+def _picture(shot: bytes) -> Image.Image:
+    return Image.open(BytesIO(shot)).convert("RGB")
 
 
 def save(frames: list[Image.Image], out: Path) -> None:

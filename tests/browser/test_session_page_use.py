@@ -125,9 +125,10 @@ async def test_session_page_copies_opens_scrubs_and_replays(world: World) -> Non
             await page.get_by_label("Moment in the session").focus()
             await page.keyboard.press("Home")
             await expect(page.locator("#count")).to_contain_text("Entries 1 to 100")
+            await expect(page).to_have_url(re.compile(r"\?at=(e\d+-0)#\1$"))  # and it has scrolled there
             box = await page.locator("#timeline svg").bounding_box()
             assert box is not None
-            await page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 10)
+            await page.locator("#timeline svg").click(position={"x": box["width"] / 2, "y": 25})
             await expect(page.locator("#count")).not_to_contain_text("Entries 1 to 100")
             assert newest[0] not in await ids(page)
 

@@ -59,6 +59,18 @@ async def test_a_stream_is_for_who_is_signed_in_and_of_a_list_that_there_is(worl
         assert wrong.status_code == 422 and "is not a page of the list" in wrong.text
 
 
+async def test_nobody_opens_more_streams_by_opening_them_at_once(world: World) -> None:
+    async with world.bot() as service, visitor(world, service.url, "alice") as alice, AsyncExitStack() as pages:
+
+        async def opened() -> bool:
+            page = await pages.enter_async_context(alice.client.stream("GET", "/events"))
+            return page.status_code == 200 and await anext(hear(page), None) is not None
+
+        async with asyncio.timeout(30):
+            found = await asyncio.gather(*(opened() for _ in range(30)))
+        assert sum(found) == 10
+
+
 async def _until(heard: AsyncIterator[Heard], words: str) -> Heard:
     """The next one that holds these words."""
     async with asyncio.timeout(30):

@@ -183,3 +183,23 @@ X
             and "<img" not in page.text.partition("<main")[2]
         )
         assert "characters more" in page.text and "binary" in page.text and "not shown here" in page.text
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "shown"), [("data.bin", f"a\\0{SECRET}\\n", "data.bin"), (SECRET, "a\\0b\\n", "[redacted]")]
+)
+async def test_a_secret_in_a_binary_file_or_in_its_name_is_not_handed_out_either(
+    world: World, file: str, content: str, shown: str
+) -> None:
+    """The file stands in the patch compressed, where nobody recognises a secret."""
+    world.model.default(Script([shell(f"printf '{content}' > {file}"), WRITE, Say("Ok.")]))
+    async with world.bot() as service, visitor(world, service.url, "alice") as alice:
+        world.say("/claude write it")
+        assert await world.outcome() == "refused"
+        session = f"/sessions/{world.states()[0]['session']}"
+        page = await alice.get(f"{session}/changes")
+        assert shown in page.text and SECRET not in page.text
+        assert "only the operator hands it out" in page.text and "/patch/1" not in page.text
+        for path in ("patch/1", "bundle/1"):
+            answer = await alice.get(f"{session}/{path}")
+            assert answer.status_code == 403 and "forgehand sessions pull" in answer.text

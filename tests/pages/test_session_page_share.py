@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sqlite3
 import time
@@ -13,6 +14,7 @@ import httpx
 import pytest
 
 from bot.simulation.anthropic import Call, Say, Script
+from bot.simulation.github import Fault
 from bot.store import audit
 from bot.store.base import Store
 from tests.webhooks.test_delivery_log import until
@@ -201,9 +203,63 @@ async def test_strangers_see_no_secret_that_became_known_later(world: World) -> 
             assert LATE not in page.text, path
 
 
+async def test_a_secret_that_becomes_known_goes_from_pages_that_were_drawn_before(world: World) -> None:
+    """The account's owner stores the key of their own gateway, which looks like no token."""
+    world.repo.private = False
+    key = "gateway-" + "k3y7" * 6
+    world.model.api_keys.append(key)
+    async with shared(world) as one:
+        with closing(sqlite3.connect(world.root / "data/state.db", timeout=10)) as db, db:
+            db.execute("UPDATE events SET line = REPLACE(line, 'Written.', ?)", (f"Written with {key}.",))
+        (patch,) = (world.root / "data/changes").iterdir()
+        patch.write_text(patch.read_text().replace("return 5", f"return '{key}'"))
+        _, link = await one.make()
+        for path in (link, f"{link}/changes"):
+            assert key in (await one.stranger.get(path)).text, "nobody could know"
+        async with visitor(world, str(one.stranger.base_url).rstrip("/"), "olga") as olga:
+            at = f"/installations/{world.installation.id}/key"
+            assert (await olga.send(at, name="ANTHROPIC_API_KEY", value=key)).status_code == 200
+        for path in (link, f"{link}/changes"):
+            page = await one.stranger.get(path)
+            assert page.status_code == 200 and "[redacted]" in page.text
+            assert key not in page.text, path
+
+
 async def test_a_link_is_not_read_endlessly(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bot.web.pages.shared.PER_MINUTE_EACH", 5)
     world.repo.private = False
     async with shared(world) as one:
         _, link = await one.make()
         assert [await one.status(link) for _ in range(6)] == [200] * 5 + [429]
+
+
+async def test_one_question_that_github_leaves_open_does_not_hold_up_other_visitors(world: World) -> None:
+    world.repo.private = False
+    async with shared(world) as one:
+        _, link = await one.make()
+        assert await one.status(link) == 200
+        held = world.github.faults.add(Fault(f"GET *repos/{world.repo.full_name}", "hold"))
+        again = asyncio.create_task(one.make())
+        try:
+            async with asyncio.timeout(20):
+                await held.reached.wait()
+                assert await one.status(link) == 200, "known for a minute"
+        finally:
+            held.release.set()
+        assert (await again)[0] == 200 and await one.status(link) == 404
+
+
+async def test_a_link_that_github_no_longer_confirms_asks_it_no_more_often(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has an old link must not use up the installation's requests."""
+    monkeypatch.setattr("bot.web.pages.shared.PER_MINUTE_EACH", 5)
+    world.repo.private = False
+    async with shared(world) as one:
+        _, link = await one.make()
+        one.skipped[0] += 61
+        path = f"/repos/{world.repo.full_name}"
+        world.github.faults.add(Fault(f"GET *{path}", "fail", status=404, times=99))
+        before = len(world.github.calls)
+        assert [await one.status(link) for _ in range(9)] == [404] * 5 + [429] * 4
+        assert sum(call.path.endswith(path) for call in world.github.calls[before:]) <= 5

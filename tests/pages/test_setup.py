@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import html
 import logging
+import os
 import re
 import sys
 from asyncio.subprocess import PIPE, STDOUT
@@ -366,6 +368,19 @@ async def test_no_key_is_made_where_something_is_encrypted_already(world: World)
         async with setting_up.serving(lost):
             pass
     assert not (world.root / "data" / "secret.key").exists()
+
+
+def test_a_key_that_was_not_written_whole_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched, pytest.raises(SettingsError, match="No space left"):
+        patched.setattr(os, "fsync", full)
+        own_key.make(tmp_path)
+    assert own_key.read(tmp_path) is None
+    made = own_key.make(tmp_path)
+    assert list(tmp_path.iterdir()) == [made] and made.stat().st_mode & 0o777 == 0o600
+    assert len(settings.read_secret_keys({"FORGEHAND_DATA_DIR": str(tmp_path)})) == 1
 
 
 def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path) -> None:

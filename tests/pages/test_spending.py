@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
+import threading
+from collections.abc import Sequence
 
 import pytest
 
@@ -12,7 +14,7 @@ from bot.errors import UserError
 from bot.models import SessionId
 from bot.simulation.anthropic import Say, Script
 from bot.store.spend_lines import SpendLine
-from bot.web.pages import spend_csv
+from bot.web.pages import spend_csv, spending
 from bot.web.pages.days import Days
 from tests.world import World
 from tests.world.visitor import visitor
@@ -50,6 +52,26 @@ async def test_days_are_chosen_and_stand_beside_the_limits(world: World) -> None
     [row] = list(csv.DictReader(io.StringIO(export.text)))
     assert (row["repository"], row["person"], row["thread"], row["kind"]) == ("octo-org/shop", "alice", "1", "run")
     assert float(row["model_usd"]) > 0 and row["session"] == world.states()[0]["session"]
+
+
+async def test_a_long_export_is_written_beside_the_event_loop(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """50,000 lines take a quarter of a second, in which nobody else would be answered."""
+    write, threads = spend_csv.text, list[int]()
+
+    def text(lines: Sequence[SpendLine]) -> str:
+        threads.append(threading.get_ident())
+        return write(lines)
+
+    monkeypatch.setattr(spend_csv, "text", text)
+    monkeypatch.setattr(spending, "FEW_LINES", 0)
+    world.github.organization("octo-org", owners=["olga"], members=["alice"])
+    world.model.default(Script([Say("Nothing to do.")]))
+    async with world.bot() as service, visitor(world, service.url, "olga") as olga:
+        world.say("/claude look around")
+        assert await world.outcome() == "no_change"
+        export = await olga.get(f"/installations/{world.installation.id}/spend.csv")
+    assert "octo-org/shop" in export.text and len(threads) == 1
+    assert threading.get_ident() not in threads
 
 
 @pytest.mark.parametrize(

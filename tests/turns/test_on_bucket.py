@@ -37,7 +37,7 @@ async def test_a_machine_that_is_lost_takes_no_memory_with_it(
             world.say("/claude fix this")
             assert await world.outcome() == "pull_request", world.replies()[0].body
         folders = {key.split("/")[1] for key in bucket.objects}
-        assert folders == {"transcripts", "checks"}
+        assert folders == {"transcripts", "checks", "changes"}
         await it_goes_on_elsewhere(world, tmp_path / "elsewhere")
 
 
@@ -90,7 +90,7 @@ async def test_files_move_into_a_bucket_and_back(bucket: SimulatedBucket, tmp_pa
         again = await forgehand(inside, "db", "migrate", "--to", bucket.url)
         assert (again.code, "already" in again.text) == (1, True)
         back = await forgehand(inside, "db", "migrate", "--to", "store", "--json")
-        assert back.json["files"] == 1, back.text
+        assert back.json["files"] == 2, "the transcript and the changes"
         assert (bucket.objects, transcript.is_file()) == ({}, True)
         async with world.bot():
             world.say("/claude ask what did you change?")
@@ -106,7 +106,8 @@ async def test_what_has_expired_or_was_left_by_a_crash_goes(
         async with world.bot():
             world.say("/claude fix this")
             assert await world.outcome() == "pull_request", world.replies()[0].body
-        [transcript] = bucket.objects
+        kept = sorted(bucket.objects)
+        assert [one.split("/")[1] for one in kept] == ["changes", "transcripts"]
         bucket.objects[left] = b"of an interrupted save"
         bucket.uploads["0" * 32] = Upload(left)
 
@@ -118,7 +119,7 @@ async def test_what_has_expired_or_was_left_by_a_crash_goes(
 
         async with world.bot():
             await until(is_swept, 20)
-        assert [*bucket.objects] == [transcript]
+        assert sorted(bucket.objects) == kept
         async with world.bot(lambda: time.time() + 9 * 86_400):
             await until(is_empty, 20)
         checked = await forgehand(world.environment, "db", "check")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from bot.models import SessionId
-from bot.store.conversation import StoredEvent
+from bot.store.conversation import STREAM, StoredEvent
 from bot.web.pages import conversation
 from bot.web.pages.conversation import Conversation
+from bot.web.pages.edits import SessionEdits
 from sandbox.agents.claude import ClaudeDecoder
 
 
@@ -102,3 +104,14 @@ def test_session_page_names_what_people_said_and_why_the_agent_was_started_again
     assert alice.content.text == "Also the docs."
     assert mallory.content is not None and "not passed on" in mallory.content.text
     assert note.kind == "note" and note.content is not None and note.content.text == "The sandbox was lost."
+
+
+def test_edits_under_one_name_do_not_push_out_all_others() -> None:
+    """An agent's output is only text: it may name a hundred calls alike."""
+    edits = SessionEdits(SessionId("abcd1234"), None, ClaudeDecoder)  # type: ignore[arg-type]  # nothing is read
+    for seq in range(1, 300):
+        given = {"file_path": "a.py", "content": "x" * 20_000}
+        call: dict[str, object] = {"type": "tool_use", "id": "same", "name": "Write", "input": given}
+        edits._feed(replace(row(seq, "assistant", call), kind=STREAM))
+    edits._feed(replace(called(300, "Write", {"file_path": "b.py", "content": "y"}), kind=STREAM))
+    assert [one.path for one in edits.of_turns([1])] == ["a.py", "b.py"]

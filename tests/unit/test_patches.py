@@ -40,6 +40,14 @@ def test_a_key_goes_also_if_the_patch_shows_only_its_end() -> None:
     assert BODY not in clean and clean.split("\n")[4:9] == [" [redacted]", " [redacted]", " [redacted]", "-a", "+b"]
 
 
+def test_the_name_of_a_binary_file_goes_but_not_its_compressed_content() -> None:
+    literal = ["GIT binary patch", "literal 9", f"c{TOKEN}"]
+    text = "\n".join([f"diff --git a/{TOKEN} b/{TOKEN}", "new file mode 100644", *literal, ""])
+    clean = redacted(Redactor(), text).split("\n")
+    assert clean[0] == "diff --git a/[redacted] b/[redacted]" and clean[2:5] == literal
+    assert TOKEN not in redacted(Redactor(), f"diff --git a/f b/f\nBinary files a/{TOKEN} and b/{TOKEN} differ\n")
+
+
 def test_a_name_with_a_secret_goes_too() -> None:
     text = f"diff --git a/{TOKEN} b/{TOKEN}\nnew file mode 100644\n--- /dev/null\n+++ b/{TOKEN}\n@@ -0,0 +1 @@\n+x\n"
     assert TOKEN not in redacted(Redactor(), text)

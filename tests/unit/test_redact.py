@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from urllib.parse import quote
@@ -33,6 +34,7 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
     "percent all": lambda value: "".join(f"%{byte:02x}" for byte in value.encode()),
     "json": lambda value: json.dumps(value)[1:-1],
     "json all": lambda value: "".join(f"\\u{ord(char):04x}" for char in value),
+    "markdown": lambda value: re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", value),
     "html": html.escape,
     "html all": lambda value: "".join(f"&#{ord(char)};" for char in value),
     "html hex": lambda value: "".join(f"&#x{ord(char):X};" for char in value),
@@ -97,12 +99,19 @@ def test_wrapped_base64_and_spaced_hex() -> None:
 def test_tokens_that_nobody_registered(token: str) -> None:
     assert Redactor().redact(f"a {token} b") == f"a {REDACTED} b"
     assert Redactor().redact(f'{{"t": {json.dumps(token)}}}') == f'{{"t": "{REDACTED}"}}'
+    assert Redactor().redact(f"a {ENCODINGS['markdown'](token)} b") == f"a {REDACTED} b"
 
 
 def test_userinfo_of_a_url() -> None:
     assert Redactor().redact("https://x-access-token:abc@github.com/o/r") == f"https://{REDACTED}@github.com/o/r"
     public = "https://0123456789abcdef0123456789abcdef@o1.ingest.example/42"
     assert Redactor().redact(public) == public, "a name alone may be one that is meant to be public"
+
+
+@pytest.mark.parametrize("name", ["percent all", "html all", "html hex", "split"])
+def test_a_backslash_before_another_escape_hides_nothing(name: str) -> None:
+    encoded = ENCODINGS[name](CANARY)
+    assert encoded[4:] not in Redactor([CANARY]).redact(f"\\{encoded}")
 
 
 def test_an_unfinished_key_is_redacted() -> None:

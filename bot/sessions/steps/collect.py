@@ -64,7 +64,7 @@ async def admit(services: Services, turn: Turn, bundle: Path) -> Move:
     await rescue.save_collected(services, turn)
     files = [
         {
-            "path": change.path.encode("utf-8", "replace").decode(),
+            "path": services.redactor.redact(change.path.encode("utf-8", "replace").decode()),
             "added": None if change.binary else change.added,
             "removed": None if change.binary else change.removed,
         }

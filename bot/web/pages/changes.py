@@ -106,7 +106,7 @@ class ChangesPictures:
                 return self._gate.pages.fragment("changes_none.html", live=live), live
             calls = edits.of_turns(one.n for one in chosen)
             state = [(one.state, one.tree_sha, one.checkpoint_at, one.kept, one.commit_sha) for one in chosen]
-            version = (state, edits.version)
+            version = (state, edits.version, public.version if public is not None else 0)
             key = (session, n, at)
             if (known := self._drawn.pop(key, None)) is None or known[0] != version:
                 known = version, await self._draw(chosen, n, calls, at, public)

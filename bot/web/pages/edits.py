@@ -80,6 +80,8 @@ class SessionEdits:
     def _put(self, turn: int, name: str, call: EditCall) -> None:
         if not call.diff:
             return
+        if (same := self._calls.pop((turn, name), None)) is not None:  # an agent may give a name twice
+            self._size -= same.size
         self._calls[turn, name] = call
         self._size, self.version = self._size + call.size, self.version + 1
         while self._size > MOST_SIZE:

@@ -45,7 +45,7 @@ class KeptWorkPages:
         patch = await turn_patch.read(self._files, turn.key)
         if patch is None or not patch.facts.is_home:
             raise Hidden("no patch")
-        if not patch.facts.is_exact:
+        if not patch.facts.is_clean:
             raise NotAllowed(NOT_HERE.format(session=turn.session_id))
         name = f"forgehand-{turn.session_id}-{turn.n}.patch"
         given = {"Content-Disposition": f'attachment; filename="{name}"'}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+import weakref
 from collections.abc import Callable
 
 from bot import account_settings
@@ -55,15 +56,17 @@ class ShareAccess:
         self._github = github
         self._access = access
         self._private: dict[RepoId, tuple[float, bool]] = {}
-        self._asking = asyncio.Lock()
+        self._asking: weakref.WeakValueDictionary[RepoId, asyncio.Lock] = weakref.WeakValueDictionary()
 
-    async def opened(self, token: str) -> tuple[Share, Session]:
-        """Find what a token leads to; raise Hidden for every reason to show nothing."""
-        if not 40 <= len(token) <= LONGEST_TOKEN:
-            raise Hidden("no token")
-        share = await shares.by_token(self.store, token)
+    async def found(self, token: str) -> Share:
+        """Find the link of a token, which costs one look into the store."""
+        share = await shares.by_token(self.store, token) if 40 <= len(token) <= LONGEST_TOKEN else None
         if share is None:
             raise Hidden("no such link")
+        return share
+
+    async def opened(self, share: Share) -> Session:
+        """Find what a link leads to, also by GitHub's answers; raise Hidden for every reason to show nothing."""
         session = await sessions.session(self.store, share.session_id)
         await self._require_no_secret(session)
         private = await self.is_private(session)
@@ -72,7 +75,7 @@ class ShareAccess:
         maker = Visitor(share.made_by_id, share.made_by, 0.0, "", "")
         if not (await self._access.permission(maker, visited.place_of(session))).may_write:
             raise Hidden("its maker may not make it any more")
-        return share, session
+        return session
 
     async def _require_no_secret(self, session: Session) -> None:
         turns = await sessions.turns_of(self.store, session.id)
@@ -85,10 +88,11 @@ class ShareAccess:
 
     async def is_private(self, session: Session, *, fresh: bool = False) -> bool:
         """Ask GitHub, because no event that we rely on says when a repository becomes private."""
-        async with self._asking:
-            known = self._private.get(session.repo_id)
-            if known is not None and not fresh and 0 <= self.store.now() - known[0] < HOLDS_SECONDS:
-                return known[1]
+        if not fresh and (known := self._known(session.repo_id)) is not None:
+            return known
+        async with self._asking.setdefault(session.repo_id, asyncio.Lock()):
+            if not fresh and (known := self._known(session.repo_id)) is not None:  # somebody else has asked
+                return known
             at = self.store.now()
             try:
                 view = await self._github.installation(session.installation_id).repo(session.repo.full_name)
@@ -99,6 +103,10 @@ class ShareAccess:
             self._private = {id_: one for id_, one in self._private.items() if at - one[0] < HOLDS_SECONDS}
             self._private[session.repo_id] = at, view.private
             return view.private
+
+    def _known(self, repo: RepoId) -> bool | None:
+        at, private = self._private.get(repo, (0.0, True))
+        return private if 0 <= self.store.now() - at < HOLDS_SECONDS else None
 
     async def make(self, session: Session, visitor: Visitor, days: int, *, confirmed: bool) -> tuple[str, Share]:
         """Make a link in the place of an earlier one, and return its token, which nobody can read again."""

@@ -29,8 +29,8 @@ PER_MINUTE, PER_MINUTE_EACH = 600, 60
 MOST_LIMITS = 1_000
 MOST_ENTRIES = 1_000
 MOST_HTML = 2 << 20
-MOST_KEPT = 20_000
-"""Drawn entries kept for the next visitor."""
+MOST_KEPT = 16 << 20
+"""In characters: the drawn entries kept for the next visitor."""
 ENDED = "This link shows nothing: it has ended, or never led anywhere."
 Show = Callable[[Request, Session], Awaitable[Response]]
 
@@ -47,6 +47,8 @@ class SharedPages:
         self._limit = RateLimit(PER_MINUTE)
         self._limits: dict[str, RateLimit] = {}
         self._drawn: dict[tuple[str, str, int], Markup] = {}
+        self._size = 0
+        self._version = redactor.version
         self._drawing = asyncio.Lock()
 
     def routes(self) -> list[BaseRoute]:
@@ -57,14 +59,14 @@ class SharedPages:
         async def answer(request: Request) -> Response:
             token = str(request.path_params["token"])
             try:
-                _, session = await self._access.opened(token)
-                if not self._limit.take():  # a wrong token takes no one's turn
+                share = await self._access.found(token)  # a wrong token takes no one's turn
+                if not self._limit.take():
                     return self._said("Too many people look at public links. Please try again in a minute.", 429)
                 if len(self._limits) >= MOST_LIMITS:
                     self._limits.clear()
-                if not self._limits.setdefault(session.id, RateLimit(PER_MINUTE_EACH)).take():
+                if not self._limits.setdefault(share.session_id, RateLimit(PER_MINUTE_EACH)).take():
                     return self._said("This link is opened too often. Please try again in a minute.", 429)
-                return await show(request, session)
+                return await show(request, await self._access.opened(share))
             except Hidden:
                 return self._said(ENDED, 404)
             except TransientError as error:
@@ -97,14 +99,19 @@ class SharedPages:
 
     async def _entry(self, session: Session, entry: ConversationEntry, content: EntryContent) -> Markup:
         """Redact again: since the line was stored, more secrets may be known."""
+        if self._version != self._redactor.version:
+            self._version, self._size = self._redactor.version, 0
+            self._drawn.clear()
         key = session.id, entry.id, entry.changed
-        if (known := self._drawn.get(key)) is not None:
+        if (known := self._drawn.pop(key, None)) is not None:
+            self._drawn[key] = known  # the latest use is at the end
             return known
         clean, body = await asyncio.to_thread(redacting.entry, self._redactor, entry, content)
         html = await asyncio.to_thread(self._pages.fragment, "entry.html", entry=clean, content=body)
-        if len(self._drawn) >= MOST_KEPT:
-            self._drawn.clear()
         self._drawn[key] = html
+        self._size += len(html)
+        while self._size > MOST_KEPT:
+            self._size -= len(self._drawn.pop(next(iter(self._drawn))))
         return html
 
     async def _changes(self, request: Request, session: Session) -> Response:

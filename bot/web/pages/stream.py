@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from bot.errors import TransientError
 from bot.web.pages.frame import COMMON
 
+LATER = b"retry: 30000\n\n"
 SEND_SECONDS = 30.0  # the stream ends if a browser takes nothing for so long
 
 
@@ -31,7 +32,11 @@ class StreamLimit:
         return PlainTextResponse("Too many pages are open.\n", 503, {**COMMON, "Retry-After": "30"})
 
     async def counted(self, person: int, chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-        """Count the stream while it lasts. It ends if GitHub does not answer, and the browser comes back."""
+        """Count the stream while it lasts. It ends if GitHub does not answer, and the browser comes back; also if
+        others began since it was not refused."""
+        if self.refusal(person) is not None:
+            yield LATER
+            return
         self._open[person] += 1
         try:
             async with aclosing(chunks):

@@ -1,14 +1,7 @@
 // Keeps the Changes page up to date while a turn works. It receives HTML that the server has escaped, like the page.
-"use strict";
+import { follow } from "./stream.js";
 
 const changes = document.getElementById("changes");
-const link = document.getElementById("link");
-const AGAIN = [1000, 2000, 5000, 10000, 30000];
-let failures = 0;
-
-function say(text) {
-  if (link.textContent !== text) link.textContent = text;
-}
 
 // Names a file by its path, because its number may change.
 function nameOf(fold) {
@@ -27,17 +20,4 @@ function put(html) {
   window.scrollTo(0, at);
 }
 
-function follow() {
-  const source = new EventSource(changes.dataset.stream);
-  source.addEventListener("open", () => { failures = 0; say(""); });
-  source.addEventListener("changes", (event) => put(JSON.parse(event.data)));
-  source.addEventListener("ended", () => source.close());
-  source.addEventListener("gone", (event) => { source.close(); say(JSON.parse(event.data)); });
-  source.addEventListener("error", () => {
-    say("Connection lost; trying again.");
-    if (source.readyState !== EventSource.CLOSED) return;
-    setTimeout(follow, AGAIN[Math.min(failures++, AGAIN.length - 1)]);
-  });
-}
-
-follow();
+follow(() => changes.dataset.stream, { changes: (event) => put(JSON.parse(event.data)) });

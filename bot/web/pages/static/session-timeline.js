@@ -37,11 +37,12 @@ export function start() {
   slider.setAttribute("aria-valuetext", clockOf(slider.value));
   form.addEventListener("submit", (event) => event.preventDefault());
   slider.addEventListener("input", () => go(Number(slider.value)));
-  document.getElementById("timeline").addEventListener("click", (event) => {
-    const svg = event.target.closest("svg");
-    if (!svg) return;
-    slider.focus({ preventScroll: true });
-    const box = svg.getBoundingClientRect();
+  const timeline = document.getElementById("timeline");
+  // The strip stays in sight while the slider has the focus: a press that took it away would move the strip from under it.
+  timeline.addEventListener("mousedown", (event) => { event.preventDefault(); slider.focus({ preventScroll: true }); });
+  timeline.addEventListener("click", (event) => {
+    const box = drawn().getBoundingClientRect(); // not the target's: news may redraw it between press and release
+    if (event.clientY < box.top || event.clientY > box.bottom) return;
     go(Math.max(0, Math.min(119, Math.floor(((event.clientX - box.left) / box.width) * 120))));
   });
 }

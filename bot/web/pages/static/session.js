@@ -3,21 +3,15 @@ import { start as startKeys } from "./session-keys.js";
 import { start as startReplay, isReplaying } from "./session-replay.js";
 import { start as startTimeline } from "./session-timeline.js";
 import * as transcript from "./session-transcript.js";
+import { follow as followStream, say } from "./stream.js";
 
-const AGAIN = [1000, 2000, 5000, 10000, 30000];
 const QUIET = 10000; // the least time between two announcements of new entries
 const BACK = new Set(["ArrowUp", "PageUp", "Home", "j", "k", "e"]);
 const follow = document.getElementById("follow");
-const link = document.getElementById("link");
 const news = document.getElementById("news");
-let source = null;
+let end = null;
 let last = "0";
-let failures = 0;
 let fresh = { calls: 0, failed: 0, timer: null };
-
-function say(element, text) {
-  if (element.textContent !== text) element.textContent = text;
-}
 
 function remember(name, value) {
   try { localStorage.setItem(name, value); } catch { /* a browser may refuse to store */ }
@@ -66,21 +60,10 @@ function onOverview(event) {
 }
 
 function listen(after) {
-  if (source) source.close();
+  if (end) end();
   last = after;
-  source = new EventSource(`/sessions/${transcript.reader().dataset.session}/events?after=${last}`);
-  const mine = source;
-  source.addEventListener("open", () => { failures = 0; say(link, ""); });
-  source.addEventListener("turn", onTurn);
-  source.addEventListener("lines", onLines);
-  source.addEventListener("overview", onOverview);
-  source.addEventListener("gone", (event) => { mine.close(); say(link, JSON.parse(event.data)); });
-  source.addEventListener("error", () => {
-    if (mine !== source) return;
-    say(link, "Connection lost; trying again.");
-    if (mine.readyState !== EventSource.CLOSED) return;
-    setTimeout(() => { if (mine === source) listen(last); }, AGAIN[Math.min(failures++, AGAIN.length - 1)]);
-  });
+  const at = `/sessions/${transcript.reader().dataset.session}/events`;
+  end = followStream(() => `${at}?after=${last}`, { turn: onTurn, lines: onLines, overview: onOverview });
 }
 
 async function setFollow(on) {
