@@ -80,6 +80,8 @@ class LiveState:
     todo: tuple[Todo, ...] = ()
     tools: list[ToolCall] = field(default_factory=list)
     tool_count: int = 0
+    is_acting: bool = False
+    """The last thing it did was a tool call, so it will ask the model again; words may be its last."""
     said: str = ""
     retrying: Retrying | None = None
     refused_status: int | None = None
@@ -139,8 +141,10 @@ class LiveState:
                 self.model = event.model
             case AgentSaid() if event.parent is None:
                 self.said = event.text
+                self.is_acting = False
                 self._note(at, event.text)
             case ToolCalled() | ToolReturned():
+                self.is_acting = True
                 self._tool(event, at)
                 self._try(event, place)
             case FileChanged() if event.path in self.files or len(self.files) < MOST_FILES:

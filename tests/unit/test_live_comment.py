@@ -183,6 +183,14 @@ def test_a_title_for_the_pull_request_is_not_said_in_the_comment() -> None:
     assert "> Title: Clamp" in render.comment(view(said, step=Step.PUBLISH, kind="ask", asked_as="ask"))
 
 
+def test_words_may_be_the_agents_last_and_a_call_never_is() -> None:
+    """Only an agent that goes on anyway gets a note about its money: after its last words, it would pay to answer."""
+    call, back = ToolCalled("t", "Bash", "ls", {}, None), ToolReturned("t", ok=True, summary="done")
+    words, end = AgentSaid("It is fixed.", None), AgentSaid("A sub-agent's words.", "t")
+    given: list[list[AgentEvent]] = [[], [call], [call, back], [call, back, end], [call, back, words], [words, call]]
+    assert [fold(*events).is_acting for events in given] == [False, True, True, True, False, True]
+
+
 def test_a_call_that_waits_for_a_yes_is_not_said_to_run() -> None:
     question = Approval(
         SESSION.id,

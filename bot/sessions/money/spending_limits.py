@@ -219,12 +219,14 @@ async def _ceilings_of(services: Services, turn: Turn) -> Ceilings:
 
 
 async def remind(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
-    """Look beside the run, until the agent has the note."""
+    """Look beside the run, until the agent has the note. It gets none while it gives its answer: it would take the
+    note for another question, and spend the rest on that."""
     while True:
         now = await sessions.turn(services.store, turn.key)
         time = _seconds_gone(services, now) / now.timeout_seconds if now.timeout_seconds > 0 else 0.0
         words = wrap_up_note(await share_spent(services, now), time)
-        if words is not None and await environment.steer(turn.key.n, MESSAGE_ID, words):
+        is_acting = words is not None and (await services.board.folds.of(turn.key)).is_acting
+        if words is not None and is_acting and await environment.steer(turn.key.n, MESSAGE_ID, words):
             return
         await asyncio.sleep(LOOK_SECONDS)
 
