@@ -139,10 +139,10 @@ class Store:
         return await self.backend.read(work, single=single)
 
     async def one(self, sql: str, /, **values: Any) -> Row | None:
-        return await self.backend.read(lambda db: one(db, sql, **values), single=True)
+        return await self.read(lambda db: one(db, sql, **values), single=True)
 
     async def many(self, sql: str, /, **values: Any) -> list[Row]:
-        return await self.backend.read(lambda db: many(db, sql, **values), single=True)
+        return await self.read(lambda db: many(db, sql, **values), single=True)
 
     async def run(self, sql: str, /, **values: Any) -> int:
         """Run one statement as a transaction; return how many rows it changed."""
