@@ -22,6 +22,8 @@ MANIFESTS = (
 )
 _REQUIREMENTS = tuple(name for name in MANIFESTS if name.endswith(".txt"))
 _EXTRAS = ("test", "tests", "testing", "dev", "all")
+MOST_DOTS = 200
+"""In a line: a key of thousands of parts takes tomllib quadratic time."""
 _EXTRA = re.compile(r"[A-Za-z0-9][\w.-]{0,60}")
 _STRINGS = re.compile(r"\"([^\"\n]{1,80})\"|'([^'\n]{1,80})'")
 _RUN = re.compile(r"session\.run\(([^()]{1,400})\)")
@@ -140,7 +142,7 @@ def _part(of: Any, *names: str) -> Any:
 
 def _toml(text: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
+        return {} if any(line.count(".") > MOST_DOTS for line in text.split("\n")) else tomllib.loads(text)
     except (ValueError, RecursionError):
         return {}
 
