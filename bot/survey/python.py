@@ -95,7 +95,7 @@ class _Project:
         """Read the commands that tox and nox would run."""
         tox = _ini(self._folder.text("tox.ini"))
         for section in [one for one in tox.sections() if one.startswith("testenv")][:20]:
-            for command in commands_of(_BRACES.sub("", tox.get(section, "commands", fallback=""))):
+            for command in commands_of(_BRACES.sub("", tox.get(section, "commands", fallback="") or "")):
                 if known := recognised(command):
                     yield self._check(command, known[0], "tox.ini")
         for call in _RUN.findall(self._folder.text("noxfile.py"))[:20]:
@@ -121,7 +121,7 @@ class _Project:
         """Decide whether its tests need it installed: it has dependencies, or its code is out of their reach."""
         project = _part(self._toml, "project")
         needs = isinstance(project, dict) and (project.get("dependencies") or project.get("optional-dependencies"))
-        listed = self._ini.get("options", "install_requires", fallback="")
+        listed = self._ini.get("options", "install_requires", fallback="") or ""
         in_setup = "install_requires" in self._folder.text("setup.py")
         poetry = _part(self._toml, "tool", "poetry", "dependencies")
         has_code = self._folder.first("setup.py", "setup.cfg") or "build-system" in self._toml
@@ -148,7 +148,8 @@ def _toml(text: str) -> dict[str, Any]:
 
 
 def _ini(text: str) -> configparser.RawConfigParser:
-    parser = configparser.RawConfigParser(strict=False)
+    # Lines without a value are allowed, because the list of such mistakes would take quadratic time.
+    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
     try:
         parser.read_string(text)
     except configparser.Error:
@@ -157,4 +158,4 @@ def _ini(text: str) -> configparser.RawConfigParser:
 
 
 def _items(parser: configparser.RawConfigParser, section: str) -> list[tuple[str, str]]:
-    return parser.items(section) if parser.has_section(section) else []
+    return [(name, value or "") for name, value in parser.items(section)] if parser.has_section(section) else []
