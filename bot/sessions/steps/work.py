@@ -6,7 +6,7 @@ import asyncio
 
 from bot.agent import prompt
 from bot.errors import TransientError
-from bot.kinds.shape import AgentReading
+from bot.kinds.shape import AgentReading, WorkFolders
 from bot.models import Outcome, Step
 from bot.sessions import agent_memory, dialogue, environments, kinds, moves, setbacks
 from bot.sessions.environments import meter
@@ -115,8 +115,17 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             schema=kinds.of(turn).schema,
             attempt=turn.attempt,
             beside=files,
+            folder_rules=await _folder_rules(services, turn),
         )
     )
+
+
+async def _folder_rules(services: Services, turn: Turn) -> dict[str, str]:
+    if not turn.part(WorkFolders).rules_sha:
+        return {}
+    from bot.sessions.reading import folder_rules  # only repositories that have such rules enter it
+
+    return await folder_rules.for_the_agent(services, turn)
 
 
 async def _follow_and_watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
