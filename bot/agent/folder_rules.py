@@ -31,13 +31,11 @@ class RuleFile:
     """For each import the paths that it may mean: a dot behind a path may end the sentence."""
     outside: tuple[str, ...] = ()
     """Imports that lead out of the repository, which nobody follows; none of those that lead to a person's home."""
-    cut: bool = False
 
 
 def read(path: str, raw: bytes) -> RuleFile:
-    text = as_written(raw.decode("utf-8", "replace")).text.strip()
-    cut = size(text) > MAX_BYTES
-    text = beginning(text, MAX_BYTES) if cut else text
+    text = as_written(raw[: 4 * MAX_BYTES].decode("utf-8", "replace")).text.strip()
+    text = beginning(text, MAX_BYTES) if size(text) > MAX_BYTES else text
     inside, outside = list[tuple[str, ...]](), list[str]()
     for one in _imports(text):
         forms = dict.fromkeys((one, one.rstrip(_ENDS_SENTENCE)))
@@ -45,7 +43,7 @@ def read(path: str, raw: bytes) -> RuleFile:
             inside.append(paths)
         elif not one.startswith("~"):  # each person's own
             outside.append(one)
-    return RuleFile(path, text, tuple(inside), tuple(outside), cut)
+    return RuleFile(path, text, tuple(inside), tuple(outside))
 
 
 def _imports(text: str) -> Iterator[str]:

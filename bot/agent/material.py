@@ -269,11 +269,12 @@ def rule_instructions(own: str, book: Rulebook, config: str) -> tuple[str, list[
 
 def _bounded(name: str, text: str, notes: list[str], left: int) -> str:
     """Leave out what the page hides: nobody has agreed to that."""
-    words, most = as_written(text).text.strip(), min(MAX_BYTES, left)
-    if size(words) <= most:
+    most = min(MAX_BYTES, left)
+    words = as_written(text).text.strip() if most > size(CUT) else ""
+    if words and size(words) <= most:
         return words
+    why = f"it is longer than {MAX_BYTES // 1000} KB"
     if most < MAX_BYTES:
-        notes.append(f"the end of {name}: all rules together are longer than {MAX_BYTES_IN_ALL // 1000} KB")
-        return beginning(words, most) if most > size(CUT) else ""
-    notes.append(f"the end of {name}: it is longer than {MAX_BYTES // 1000} KB")
-    return beginning(words, MAX_BYTES)
+        why = f"all rules together are longer than {MAX_BYTES_IN_ALL // 1000} KB"
+    notes += [f"the end of {name}: {why}"] if text.strip() else []
+    return beginning(words, most) if words else ""

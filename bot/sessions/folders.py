@@ -17,6 +17,8 @@ from bot.words import on_folders
 MOST_FOLDERS = 10
 MOST_WORDS = 2_000
 """The most paths that we look up in one text."""
+MOST_PLACES = 5_000
+"""More than a push may change."""
 MOST_ELSEWHERE = 4_000
 ANYTHING = "\x01"
 """Stands for any file of a folder; only a pattern with a wildcard matches it."""
@@ -76,8 +78,10 @@ def named_in(text: str, paths: Collection[str], known: Collection[str]) -> list[
 
 
 def patterns_for(config: RepoConfig, places: Iterable[str]) -> tuple[str, ...]:
-    """Return the patterns of `paths` that match one of the files."""
+    """Return the patterns of `paths` that match one of the files; all, if those are more than we look at."""
     files = list(places)
+    if len(files) > MOST_PLACES:
+        return tuple(one.pattern for one in config.paths)
     return tuple(one.pattern for one in config.paths if any(matches(path, one.pattern) for path in files))
 
 

@@ -22,7 +22,8 @@ def is_a_file(path: str, folder: str) -> str:
 def is_about(folders: Sequence[str]) -> str:
     """Tell the agent where to work."""
     rows = "\n".join(f"- {folder}" for folder in folders)
-    return f"# Folders of this request\n\nWork in these, and change other files only if the task needs it:\n\n{rows}"
+    about = "It is about these. Leave others as they are unless the task needs them:"
+    return f"# Folders of this request\n\n{about}\n\n{rows}"
 
 
 def worked_in(folders: Sequence[str], rules: Sequence[str], patterns: Sequence[str]) -> str:

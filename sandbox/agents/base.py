@@ -44,7 +44,8 @@ class AgentRun:
     effort: str | None = None  # how hard the model thinks; None: as the program has it
     attempt: int = 0  # the number of this run in its turn, from 0
     beside: Mapping[str, Path] = field(default_factory=dict)  # the prompt's files on the host, by their names inside
-    folder_rules: Mapping[str, str] = field(default_factory=dict)  # given when the agent first touches the folder
+    folder_rules: Mapping[str, str] = field(default_factory=dict)  # given to an agent that first touches the folder
+    known_folders: tuple[str, ...] = ()  # whose rules the agent has already, but not its sub-agents
 
 
 class Decoder(Protocol):
@@ -107,7 +108,9 @@ def folder_rules_files(run: AgentRun, layout: Layout) -> dict[str, bytes]:
     found = {posixpath.join(below, name): run.folder_rules[folder].encode() for folder, name in named.items()}
     listed = {
         "work": layout.work,
-        "folders": [{"folder": folder, "file": name} for folder, name in named.items()],
+        "folders": [
+            {"folder": folder, "file": name, "known": folder in run.known_folders} for folder, name in named.items()
+        ],
     }
     path = folder_rules_path(layout, run.turn, run.attempt)
     return {**found, path: json.dumps(listed).encode()} if named else {}

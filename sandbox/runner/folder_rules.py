@@ -32,7 +32,8 @@ def main() -> int:
         for known in told.glob(f"{who}-*"):
             known.unlink(missing_ok=True)
         return 0
-    found = (one for one in rules["folders"] if touches(one["folder"], call, rules["work"]))
+    mine = (one for one in rules["folders"] if call.get("agent_id") or not one["known"])
+    found = (one for one in mine if touches(one["folder"], call, rules["work"]))
     new = list(islice((one for one in found if _is_first(told / f"{who}-{one['file']}")), MOST_AT_ONCE))
     if new:
         words = said([(one["folder"], listed.parent / "context" / "rules" / one["file"]) for one in new])

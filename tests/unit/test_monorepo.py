@@ -91,7 +91,9 @@ def test_each_agent_is_told_once_and_again_after_its_memory_was_summarised(tmp_p
     rules.mkdir(parents=True)
     (rules / "001.md").write_text("PAY-RULE")
     listed = tmp_path / "folder-rules.json"
-    listed.write_text(json.dumps({"work": WORK, "folders": [{"folder": "services/pay", "file": "001.md"}]}))
+    listed.write_text(
+        json.dumps({"work": WORK, "folders": [{"folder": "services/pay", "file": "001.md", "known": False}]})
+    )
 
     def told(event: str = "PostToolUse", **more: str) -> str:
         call = {"hook_event_name": event, "cwd": WORK, "tool_input": {"command": "cat services/pay/x"}, **more}
@@ -100,6 +102,9 @@ def test_each_agent_is_told_once_and_again_after_its_memory_was_summarised(tmp_p
 
     assert "PAY-RULE" in told() and told() == ""
     assert "PAY-RULE" in told(agent_id="a/../b") and told(agent_id="a/../b") == ""
+    listed.write_text(listed.read_text().replace("false", "true"))
+    assert told() == "" and "PAY-RULE" in told(agent_id="sub"), "the agent itself has it in its prompt"
+    listed.write_text(listed.read_text().replace("true", "false"))
     assert told("PreCompact") == "" and "PAY-RULE" in told() and told(agent_id="a/../b") == ""
 
 

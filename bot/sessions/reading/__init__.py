@@ -209,7 +209,7 @@ async def _rules(
     spoken = folder_rules.Spoken(turn.prompt, thread, named.changed)
     found = await folder_rules.settled(services, turn, config, start, book, spoken)
     told = f"{told}\n{found.about}\n" if found.about else told
-    instructions, cut = rule_instructions(told, found.book, found.instructions)
+    instructions, cut = await asyncio.to_thread(rule_instructions, told, found.book, found.instructions)
     return found.where, found.book, instructions, [*found.notes, *cut]
 
 

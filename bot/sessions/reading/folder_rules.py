@@ -62,24 +62,20 @@ async def settled(
     top = [path for path in (CLAUDE, AGENTS) if path in dict(book.files)][:1]
     loaded, notes = await _loaded(services.cache, turn.repo_id, start.base, [*top, *wanted], book.paths)
     rest = tuple(path for path in book.nested if path not in wanted and path in heads.values())
-    where = WorkFolders(found, patterns, tuple(wanted), start.base or "" if rest else "")
+    where = WorkFolders(found, patterns, tuple(wanted), start.base or "" if heads else "")
     about = on_folders.is_about(found) if asked else ""
     book = replace(book, files=tuple(loaded), nested=rest, paths=())
     return FoldersFound(where, book, folders.instructions(config, patterns), about, tuple(notes))
 
 
-async def for_the_agent(services: Services, turn: Turn) -> dict[str, str]:
-    """Return the rules of all folders that the agent does not have yet, by folder."""
+async def for_agents(services: Services, turn: Turn) -> dict[str, str]:
+    """Return the rules of all folders, by folder: also those that the agent has, for its sub-agents."""
     where = turn.part(WorkFolders)
-    if not where.rules_sha or turn.base is None:
-        return {}
     paths = await services.cache.paths(turn.repo_id, where.rules_sha)
     known = await asyncio.to_thread(set, paths)
-    found = await asyncio.to_thread(_heads, paths)
-    heads = sorted((one for one in found if one not in where.rules), key=lambda path: (path.count("/"), path))[
-        :MOST_FOLDERS
-    ]
-    files = await _read(services.cache, turn.repo_id, where.rules_sha, heads, known)
+    heads = await asyncio.to_thread(_heads, paths)
+    heads = sorted(heads, key=lambda path: (path not in where.rules, path.count("/"), path))[:MOST_FOLDERS]
+    files = await rule_files(services.cache, turn.repo_id, where.rules_sha, heads, known)
 
     def written() -> dict[str, str]:
         found, room = dict[str, str](), MOST_CARRIED_BYTES
@@ -123,7 +119,7 @@ async def _loaded(
 ) -> tuple[list[tuple[str, str]], list[str]]:
     if sha is None:
         return [], []
-    files = await _read(cache, repo, sha, heads, await asyncio.to_thread(set, paths))
+    files = await rule_files(cache, repo, sha, heads, await asyncio.to_thread(set, paths))
     found: dict[str, tuple[str, str]] = {}
     notes: list[str] = []
     for head in heads:
@@ -134,7 +130,7 @@ async def _loaded(
     return list(found.values()), list(dict.fromkeys(notes))
 
 
-async def _read(
+async def rule_files(
     cache: RepositoryCache, repo: RepoId, sha: str, heads: Sequence[str], known: set[str]
 ) -> dict[str, RuleFile]:
     """Read files and what they import, level by level. A link stands for the file that it leads to."""

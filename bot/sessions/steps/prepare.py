@@ -66,9 +66,10 @@ async def _ready(services: Services, turn: Turn, preparation: Preparation) -> To
     )
     found = await reading.gather(services, turn, config, (preparation.base, start), preparation.beside)
     await briefing.shelve(services, turn, found.files)
+    config = config.with_paths(found.where.patterns)
     notes = (*found.reading.notes, *await starting_point.fork_notes(services, turn, config))
-    if (lower := config.with_paths(found.where.patterns).budget) != config.budget:
-        await sessions.update_session(services.store, turn.key.session, budget_usd=lower)
+    if config.budget != preparation.config.budget:
+        await sessions.update_session(services.store, turn.key.session, budget_usd=config.budget)
         if spent := await spending_limits.before_the_start(services, turn):
             return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
     parts = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import posixpath
 
 from bot.agent import prompt
 from bot.errors import TransientError
@@ -95,6 +96,11 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     assert session.agent_session_id is not None
     may = rights_of(turn)
     files = await briefing.shelved(services, turn)
+    where, rules = turn.part(WorkFolders), dict[str, str]()
+    if where.rules_sha:
+        from bot.sessions.reading import folder_rules  # only repositories that have such rules enter it
+
+        rules = await folder_rules.for_agents(services, turn)
     await environment.start(
         AgentRun(
             turn=turn.key.n,
@@ -115,17 +121,10 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             schema=kinds.of(turn).schema,
             attempt=turn.attempt,
             beside=files,
-            folder_rules=await _folder_rules(services, turn),
+            folder_rules=rules,
+            known_folders=tuple(map(posixpath.dirname, where.rules)),
         )
     )
-
-
-async def _folder_rules(services: Services, turn: Turn) -> dict[str, str]:
-    if not turn.part(WorkFolders).rules_sha:
-        return {}
-    from bot.sessions.reading import folder_rules  # only repositories that have such rules enter it
-
-    return await folder_rules.for_the_agent(services, turn)
 
 
 async def _follow_and_watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
