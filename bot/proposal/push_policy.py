@@ -210,10 +210,16 @@ def _notes(changes: Sequence[Change]) -> Iterator[str]:
 
 def matches(path: str, pattern: str) -> bool:
     """Match case-blind. `*` stays in a folder, `**` does not; a folder holds all below it; no slash: at any depth."""
-    wanted = names.fold(pattern).strip("/").split("/")
+    wanted = [_closed(part) for part in names.fold(pattern).strip("/").split("/")]
     if "/" not in pattern.strip("/") and not pattern.startswith("/"):
         wanted = ["**", *wanted]
     return _match(tuple(names.fold(path).split("/")), tuple(wanted))
+
+
+def _closed(part: str) -> str:
+    """Make a letter of each bracket that nobody closes: fnmatch would look for its end again and again."""
+    before, end, rest = part.rpartition("]")
+    return before + end + rest.replace("[", "[[]")
 
 
 def _match(parts: Sequence[str], wanted: Sequence[str]) -> bool:
