@@ -15,14 +15,15 @@ from bot.settings import Settings
 from bot.store.accounts import OPERATOR
 from bot.store.base import Store, place
 from bot.vault import Vault
-from bot.web import credentials
+from bot.web import credentials, provider_trial
 
 SECONDS = 90.0
 
 
 async def examine(settings: Settings) -> list[CheckupFinding]:
     """Check this machine, the model and GitHub, in the order in which people would fix them."""
-    parts = [_part("machine", host.examine, settings), _part("key", _key, settings), _part("github", _github, settings)]
+    key = _key if settings.model.provider.at is None else _provider
+    parts = [_part("machine", host.examine, settings), _part("key", key, settings), _part("github", _github, settings)]
     return [line for part in await asyncio.gather(*parts) for line in part]
 
 
@@ -44,6 +45,13 @@ async def _github(settings: Settings) -> list[CheckupFinding]:
         return await app.examine(settings, github)
     finally:
         await github.close()
+
+
+async def _provider(settings: Settings) -> list[CheckupFinding]:
+    trial = await provider_trial.try_out(settings.model)
+    if trial.works:
+        return [good("model key", trial.words)]
+    return [bad("model key", trial.words, "Follow the message; docs/operator.md explains the settings of providers.")]
 
 
 async def _key(settings: Settings) -> list[CheckupFinding]:
