@@ -22,8 +22,7 @@ SECONDS = 90.0
 
 async def examine(settings: Settings) -> list[CheckupFinding]:
     """Check this machine, the model and GitHub, in the order in which people would fix them."""
-    key = _key if settings.model.provider.at is None else _provider
-    parts = [_part("machine", host.examine, settings), _part("key", key, settings), _part("github", _github, settings)]
+    parts = [_part("machine", host.examine, settings), _part("key", _key, settings), _part("github", _github, settings)]
     return [line for part in await asyncio.gather(*parts) for line in part]
 
 
@@ -47,15 +46,12 @@ async def _github(settings: Settings) -> list[CheckupFinding]:
         await github.close()
 
 
-async def _provider(settings: Settings) -> list[CheckupFinding]:
-    trial = await provider_trial.try_out(settings.model)
-    if trial.works:
-        return [good("model key", trial.words)]
-    return [bad("model key", trial.words, "Follow the message; docs/operator.md explains the settings of providers.")]
-
-
 async def _key(settings: Settings) -> list[CheckupFinding]:
     where, ring = settings.database, KeyRing(settings.secret_keys)
+    if settings.model.provider.at is not None:
+        trial = await provider_trial.try_out(settings.model)
+        fix = "Follow the message. docs/operator.md explains the settings of providers."
+        return [good("model key", trial.words) if trial.works else bad("model key", trial.words, fix)]
     if await asyncio.to_thread(place(where).exists):
         await asyncio.to_thread(vaults.verify, where, ring)
         async with Store.reading(where) as store:

@@ -25,6 +25,7 @@ _REGION = re.compile(r"[a-z0-9-]{2,40}")
 _PROJECT = re.compile(r"[a-z0-9.:-]{4,100}")
 _ID = re.compile(r"[A-Za-z0-9._:/@-]{1,500}")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,500}", re.ASCII)
+_VERTEX_HOSTS = {GLOBAL: "aiplatform", "us": "aiplatform.us.rep", "eu": "aiplatform.eu.rep"}
 _EXAMPLE = '{"claude-sonnet-5-5": "us.anthropic.claude-sonnet-5-5"}'
 
 
@@ -143,12 +144,8 @@ def _vertex(reader: SettingsReader) -> VertexSettings:
         )
     if key is not None:
         _check_key(key)
-    return VertexSettings(project, region, reader.url("FORGEHAND_VERTEX_URL", _vertex_url(region)), key)
-
-
-def _vertex_url(region: str) -> str:
-    hosts = {GLOBAL: "aiplatform", "us": "aiplatform.us.rep", "eu": "aiplatform.eu.rep"}
-    return f"https://{hosts.get(region, f'{region}-aiplatform')}.googleapis.com"
+    host = _VERTEX_HOSTS.get(region, f"{region}-aiplatform")
+    return VertexSettings(project, region, reader.url("FORGEHAND_VERTEX_URL", f"https://{host}.googleapis.com"), key)
 
 
 def _named(reader: SettingsReader, name: str, form: re.Pattern[str], example: str) -> str:
@@ -164,23 +161,20 @@ def _check_key(key: Secret) -> None:
         found: Any = json.loads(key.reveal())
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or not _is_usable(found):
+    known = found if isinstance(found, dict) else {}
+    source = known.get("credential_source")
+    is_account = known.get("type") == "service_account" and isinstance(known.get("private_key"), str)
+    is_workload = known.get("type") == "external_account" and isinstance(source, dict)
+    if not is_account and not (is_workload and {"file", "url"} & source.keys()):
         raise SettingsError(
             f"{KEY} is no key that Forgehand can use. It takes the JSON file of a service account or of a workload "
             "identity with a file or an address as its source, as Google Cloud's console or `gcloud` writes it."
         )
-    addresses = [found.get(name, "") for name in ("token_uri", "token_url", "service_account_impersonation_url")]
+    addresses = [known.get(name, "") for name in ("token_uri", "token_url", "service_account_impersonation_url")]
     for one in filter(None, addresses):
         parts = urlsplit(str(one))
         if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
             raise SettingsError(f"{KEY} names an address that is not https://, so nothing is sent there.")
-
-
-def _is_usable(key: dict[str, Any]) -> bool:
-    if key.get("type") == "service_account":
-        return isinstance(key.get("private_key"), str)
-    source = key.get("credential_source")
-    return key.get("type") == "external_account" and isinstance(source, dict) and bool({"file", "url"} & source.keys())
 
 
 def _ids(text: str) -> dict[str, str]:

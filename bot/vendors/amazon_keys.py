@@ -57,7 +57,7 @@ class AmazonKeys:
             if str(error.response.get("Error", {}).get("Code")) in PASSING:
                 raise IdentityUnavailable(f"Amazon gives no key at the moment: {shown(error)}.") from None
             raise IdentityRefused(f"Amazon gives no key: {shown(error)}. Look at FORGEHAND_BEDROCK_ROLE.") from None
-        except BotoCoreError as error:
+        except (BotoCoreError, KeyError, OSError, ValueError) as error:  # also of a file that is broken
             raise IdentityRefused(
                 f"There is no key for Amazon: {shown(error)}. Look at FORGEHAND_BEDROCK_PROFILE."
             ) from None

@@ -52,20 +52,24 @@ class Renewed(Generic[T]):
         self._on_secret = on_secret
         self._kept: Lasting[T] | None = None
         self._since = self._next = 0.0
-        self._under_way: asyncio.Task[Lasting[T]] | None = None
+        self._under_way: asyncio.Task[T | BotError] | None = None
 
     async def current(self) -> T:
         now, kept = time.time(), self._kept
         if kept is not None and now < self._next:
             return kept.value
-        fetching = self._fetching()
+        if self._under_way is None or self._under_way.done():
+            self._under_way = asyncio.create_task(self._renew())
         if kept is not None and now < kept.until - LEAST_SECONDS:
             return kept.value
         try:
             async with asyncio.timeout(FETCH_SECONDS):
-                return (await asyncio.shield(fetching)).value
+                found = await asyncio.shield(self._under_way)
         except TimeoutError:
             raise IdentityUnavailable(f"{self._whose} gave no credential within {FETCH_SECONDS:.0f} s.") from None
+        if isinstance(found, BotError):
+            raise found
+        return found
 
     def doubt(self) -> bool:
         """Drop the credential, which was refused; False if a new one would be refused too."""
@@ -74,24 +78,19 @@ class Renewed(Generic[T]):
         self._kept = None
         return True
 
-    def _fetching(self) -> asyncio.Task[Lasting[T]]:
-        if self._under_way is None or self._under_way.done():
-            self._under_way = asyncio.create_task(self._renew())
-            self._under_way.add_done_callback(self._note)
-        return self._under_way
-
-    async def _renew(self) -> Lasting[T]:
-        found = await asyncio.to_thread(self._fetch)
+    async def _renew(self) -> T | BotError:
+        """Return the new credential, or why there is none; perhaps nobody waits for it."""
+        try:
+            found = await asyncio.to_thread(self._fetch)
+        except BotError as error:
+            self._next = time.time() + AGAIN_SECONDS
+            log.warning("%s gave no new credential: %s", self._whose, error)
+            return error
         for secret in found.secrets:
             self._on_secret(secret.reveal())
         self._kept, self._since = found, time.time()
         self._next = max(found.until - EARLY_SECONDS, self._since + AGAIN_SECONDS)
-        return found
-
-    def _note(self, task: asyncio.Task[Lasting[T]]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._next = time.time() + AGAIN_SECONDS
-            log.warning("%s gave no new credential: %s", self._whose, error)
+        return found.value
 
 
 def shown(error: Exception) -> str:

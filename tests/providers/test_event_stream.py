@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.web.gateway.providers import BrokenStream
-from bot.web.gateway.providers.event_stream import MOST_BYTES, EventStream
+from bot.web.gateway.providers.event_stream import MOST_BYTES, AmazonStream
 from tests.providers.bedrock_stand_in import frame
 
 CHUNK = {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}
@@ -33,7 +33,7 @@ WHOLE = b"".join(chunk(**one) for one in EVENTS)
 
 @given(st.lists(st.integers(0, len(WHOLE)), max_size=20))
 def test_events_come_out_whole_wherever_they_are_cut(cuts: list[int]) -> None:
-    stream, said = EventStream(), b""
+    stream, said = AmazonStream(), b""
     edges = sorted({0, len(WHOLE), *cuts})
     for start, end in itertools.pairwise(edges):
         said += stream.feed(WHOLE[start:end])
@@ -49,7 +49,7 @@ def test_events_come_out_whole_wherever_they_are_cut(cuts: list[int]) -> None:
 def test_a_wrong_byte_never_passes(at: int, by: int) -> None:
     broken = bytearray(WHOLE)
     broken[at] ^= by
-    stream = EventStream()
+    stream = AmazonStream()
     with pytest.raises(BrokenStream):
         stream.feed(bytes(broken))
         stream.end()
@@ -67,14 +67,14 @@ def test_a_wrong_byte_never_passes(at: int, by: int) -> None:
     ids=["torn", "no json", "odd name", "no base64", "too large"],
 )
 def test_what_is_no_stream_is_said_to_be_none(message: bytes) -> None:
-    stream = EventStream()
+    stream = AmazonStream()
     with pytest.raises(BrokenStream):
         stream.feed(message)
         stream.end()
 
 
 def test_an_exception_is_an_error_event_and_other_events_are_nothing() -> None:
-    stream = EventStream()
+    stream = AmazonStream()
     thrown = {":message-type": "exception", ":exception-type": "throttlingException"}
     said = stream.feed(frame(thrown, b'{"message": "Too many tokens."}'))
     error = json.loads(said.decode().partition("data: ")[2])["error"]
@@ -85,7 +85,7 @@ def test_an_exception_is_an_error_event_and_other_events_are_nothing() -> None:
 
 
 def test_no_more_than_one_message_is_held() -> None:
-    stream, largest = EventStream(), 0
+    stream, largest = AmazonStream(), 0
     many = b"".join(chunk(type="ping", text="x" * 5_000) for _ in range(50))
     for start in range(0, len(many), 16 << 10):
         stream.feed(many[start : start + (16 << 10)])

@@ -43,6 +43,7 @@ async def tried(values: dict[str, str], **changes: str) -> tuple[bool, str]:
     return trial.works, trial.words
 
 
+@pytest.mark.quick("bot.web.gateway.providers", "bot.vendors")
 async def test_what_doctor_says_of_bedrock(bedrock: SimulatedBedrock) -> None:
     values = bedrock_values(bedrock)
     works, words = await tried(values)

@@ -19,7 +19,7 @@ from bot.vendors.amazon import RequestSigner
 from bot.vendors.amazon_keys import AmazonKeys
 from bot.web.gateway.model_request import CheckedRequest
 from bot.web.gateway.providers import COUNT_TOKENS, AgentRequest, OutgoingRequest, ProviderError, StreamForm, foreign
-from bot.web.gateway.providers.event_stream import EventStream
+from bot.web.gateway.providers.event_stream import AmazonStream
 from bot.web.gateway.providers.foreign import ForeignDialect
 from bot.web.gateway.providers.model_ids import countable, model_id
 
@@ -94,7 +94,7 @@ class Bedrock:
         return {"request-id": headers[REQUEST_ID]} if REQUEST_ID in headers else {}
 
     def stream(self, kind: str) -> StreamForm | None:
-        return EventStream() if kind == STREAMED else None
+        return AmazonStream() if kind == STREAMED else None
 
     def whole(self, path: str, body: bytes) -> bytes:
         if path != COUNT_TOKENS:

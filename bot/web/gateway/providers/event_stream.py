@@ -51,7 +51,7 @@ _events: msgspec.json.Decoder[_Event] = msgspec.json.Decoder(_Event)
 _troubles: msgspec.json.Decoder[_Trouble] = msgspec.json.Decoder(_Trouble)
 
 
-class EventStream:
+class AmazonStream:
     """Holds at most one message that is not whole yet."""
 
     def __init__(self) -> None:
