@@ -66,8 +66,9 @@ def options_of(turn: Turn) -> Options:
 
 
 def with_same_model(turn: Turn, options: Options) -> Options:
-    """Keep the chosen model; all other options were for that turn alone."""
-    return replace(options, model=options.model or options_of(turn).model)
+    """Keep the chosen models; all other options were for that turn alone."""
+    before = options_of(turn)
+    return replace(options, model=options.model or before.model, fallback=options.fallback or before.fallback)
 
 
 async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:

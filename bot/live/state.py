@@ -21,7 +21,10 @@ from sandbox.agents.events import (
     AgentEnded,
     AgentEvent,
     AgentSaid,
+    ContextCompacted,
     FileChanged,
+    ModelAnswered,
+    ModelSwitched,
     PermissionAsked,
     Retrying,
     SessionStarted,
@@ -77,6 +80,11 @@ class LiveState:
     """Mutable on purpose: one per turn, fed in order, read by the renderer."""
 
     model: str = ""
+    """The one that answered last."""
+    switch: ModelSwitched | None = None
+    """The switch to a fallback that has answered, even if the first model answers again."""
+    context: ModelAnswered | None = None
+    compactions: int = 0
     todo: tuple[Todo, ...] = ()
     tools: list[ToolCall] = field(default_factory=list)
     tool_count: int = 0
@@ -100,6 +108,7 @@ class LiveState:
     """Words that people sent to the agent while it worked, each with its author."""
     trials: dict[str, AgentCheck] = field(default_factory=dict)
     """By command."""
+    _switching: ModelSwitched | None = None
     _trying: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By the call's id: the command of a check, and its place."""
 
@@ -137,8 +146,8 @@ class LiveState:
         if not isinstance(event, Retrying):
             self.retrying = None
         match event:
-            case SessionStarted():
-                self.model = event.model
+            case SessionStarted() | ModelAnswered() | ModelSwitched() | ContextCompacted():
+                self._answers(event)
             case AgentSaid() if event.parent is None:
                 self.said = event.text
                 self.is_acting = False
@@ -168,6 +177,19 @@ class LiveState:
             self.heard.append(heard)
         elif '"note"' in line:  # the agent was started again: its earlier end no longer counts
             self.ended = None
+
+    def _answers(self, event: SessionStarted | ModelAnswered | ModelSwitched | ContextCompacted) -> None:
+        match event:
+            case SessionStarted():
+                self.model = event.model
+            case ModelSwitched():
+                self._switching = event
+            case ContextCompacted():
+                self.compactions += 1
+            case ModelAnswered():
+                self.model, self.context = event.model, event
+                if self._switching is not None and self._switching.fallback == event.model:
+                    self.switch = self._switching
 
     def _asks(self, event: PermissionAsked | SubagentRefused) -> None:
         if isinstance(event, SubagentRefused):

@@ -234,6 +234,9 @@ def _choice(*allowed: str, what: str) -> Key:
 
 KEYS: dict[str, Key] = {
     "model": Key(_name, _STRING, "the model, unless a command names another"),
+    "fallback": Key(
+        _name, _STRING, "the model that goes on when the first is overloaded or not available, at its own price"
+    ),
     "budget": Key(
         _dollars,
         {"type": "number", "exclusiveMinimum": 0},
@@ -248,6 +251,7 @@ KEYS: dict[str, Key] = {
     "effort": _choice(
         *EFFORTS, what="how hard the model thinks, unless a command says so; more effort costs more and takes longer"
     ),
+    "pace": _switch("the model learns how many tokens its money buys, and paces its work by that"),
     "permission": _choice(
         *("auto", "ask", "plan"),
         what="auto: the agent may do anything in its sandbox; ask: it asks in the thread before it uses tools not in "

@@ -132,6 +132,15 @@ async def turn_cost(store: Store, key: TurnKey) -> ModelCost:
     return await store.read(lambda db: of_turn(db, key))
 
 
+async def by_model(store: Store, key: TurnKey) -> list[tuple[str, float]]:
+    """Return the models that the turn asked, in order, each with its confirmed money."""
+    sql = """
+    SELECT model, SUM(cost_usd) AS usd FROM spend WHERE session_id = :session AND turn = :n
+    GROUP BY model ORDER BY MIN(at), model
+    """
+    return [(row["model"], float(row["usd"])) for row in await store.many(sql, session=key.session, n=key.n)]
+
+
 async def thread_costs(store: Store, thread_id: str) -> list[tuple[TurnKey, ModelCost]]:
     """Return the costs of the turns on the thread that have spent something, in order."""
     sums = """

@@ -41,6 +41,8 @@ class AgentRun:
     subagents: Subagents | None = None  # None: no limit, and the agent does not ask
     schema: dict[str, Any] | None = None
     effort: str | None = None  # how hard the model thinks; None: as the program has it
+    fallback: str | None = None  # the model that goes on when `model` is overloaded or not available
+    task_tokens: int | None = None  # the model is told that it has about so many, and paces itself; None: it is not
     attempt: int = 0  # the number of this run in its turn, from 0
     beside: Mapping[str, Path] = field(default_factory=dict)  # the prompt's files on the host, by their names inside
 

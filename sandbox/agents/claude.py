@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sandbox.agents import claude_lines, events
+from sandbox.agents import claude_lines, claude_models, events
 from sandbox.agents.base import (
     AgentRun,
     Decoder,
@@ -56,13 +56,8 @@ class Claude:
         asks = {"permissions": {"ask": sorted(SPAWNING)}} if run.subagents is not None else {}
         flags += ["--setting-sources", "", "--strict-mcp-config", "--settings", json.dumps({**SETTINGS, **asks})]
         flags += ["--permission-prompt-tool", "stdio", "--permission-mode", PERMISSION_MODES[run.permission]]
-        flags += ["--model", _plain(run.model)]
-        if run.budget_usd is not None:
-            flags += ["--max-budget-usd", f"{max(run.budget_usd, LEAST_BUDGET_USD):.4f}"]
-        flags += ["--system-prompt-snapshot", "off"]  # a resumed session must not keep the old rules
+        flags += [*_thinking(run), "--system-prompt-snapshot", "off"]  # a resumed session must not keep the old rules
         flags += ["--resume" if run.resume else "--session-id", _plain(run.agent_session_id)]
-        if run.effort is not None:
-            flags += ["--effort", _plain(run.effort)]
         if run.max_turns is not None:
             flags += ["--max-turns", str(run.max_turns)]
         if run.instructions:
@@ -128,6 +123,20 @@ class Claude:
         return [posixpath.join(layout.home, name) for name in (".claude", ".claude.json")]
 
 
+def _thinking(run: AgentRun) -> list[str]:
+    """Choose who thinks, how hard, and how much of it."""
+    flags = ["--model", _plain(run.model)]
+    if run.fallback is not None:
+        flags += ["--fallback-model", _plain(run.fallback)]
+    if run.effort is not None:
+        flags += ["--effort", _plain(run.effort)]
+    if run.budget_usd is not None:
+        flags += ["--max-budget-usd", f"{max(run.budget_usd, LEAST_BUDGET_USD):.4f}"]
+    if run.task_tokens is not None:
+        flags += ["--task-budget", str(run.task_tokens)]
+    return flags
+
+
 def _response(request_id: str, answer: dict[str, Any]) -> bytes:
     response = {"subtype": "success", "request_id": request_id, "response": answer}
     return _line({"type": "control_response", "response": response})
@@ -167,6 +176,7 @@ class ClaudeDecoder:
         self._cwd = ""
         self._edits: dict[str, Edit] = {}
         self._spawns: set[str] = set()
+        self._models = claude_models.ModelWatch()
 
     def feed(self, line: str | bytes) -> list[events.AgentEvent]:
         text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
@@ -202,13 +212,14 @@ class ClaudeDecoder:
     def _system(self, line: claude_lines.System) -> events.AgentEvent:
         if line.subtype == "init":
             self._cwd = line.cwd
+            self._models.begun(line.model)
             return events.SessionStarted(
                 one_line(line.session_id, 80), one_line(line.model, 80), one_line(line.claude_code_version, 40)
             )
         if line.subtype == "api_retry":
             delay = min(max(line.retry_delay_ms, 0.0) / 1000, 86_400.0)
             return events.Retrying(_count(line.attempt), line.error_status, one_line(line.error, 80), delay)
-        return events.AgentNoted(f"system/{one_line(line.subtype, 80)}")
+        return self._models.noted(line) or events.AgentNoted(f"system/{one_line(line.subtype, 80)}")
 
     def _assistant(self, line: claude_lines.Assistant) -> list[events.AgentEvent]:
         if line.error:
@@ -220,6 +231,7 @@ class ClaudeDecoder:
                     found.append(events.AgentSaid(clean(block.text), line.parent_tool_use_id))
                 case claude_lines.ClaudeToolUse():
                     found.append(self._called(block, line.parent_tool_use_id))
+        found += self._models.answered(line)
         return found or [events.AgentNoted("assistant")]
 
     def _called(self, block: claude_lines.ClaudeToolUse, parent: str | None) -> events.ToolCalled:

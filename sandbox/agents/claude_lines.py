@@ -45,8 +45,16 @@ class Image(msgspec.Struct, tag="image", omit_defaults=True):
 Block = ClaudeText | ClaudeToolUse | ToolResult | Thinking | RedactedThinking | Image
 
 
+class ClaudeUsage(msgspec.Struct, omit_defaults=True):
+    input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+
 class ClaudeMessage(msgspec.Struct, omit_defaults=True):
     content: str | list[Block] = ""
+    model: str = ""
+    usage: ClaudeUsage | None = None
 
 
 class TaskRef(msgspec.Struct, omit_defaults=True):
@@ -55,6 +63,11 @@ class TaskRef(msgspec.Struct, omit_defaults=True):
 
 class TaskResult(msgspec.Struct, omit_defaults=True):
     task: TaskRef | None = None
+
+
+class CompactMetadata(msgspec.Struct, omit_defaults=True):
+    pre_tokens: int = 0
+    post_tokens: int = 0
 
 
 class System(msgspec.Struct, tag="system", omit_defaults=True):
@@ -67,6 +80,10 @@ class System(msgspec.Struct, tag="system", omit_defaults=True):
     retry_delay_ms: float = 0.0
     error_status: int | None = None
     error: str = ""
+    trigger: str = ""
+    original_model: str = ""
+    fallback_model: str = ""
+    compact_metadata: CompactMetadata = msgspec.field(default_factory=CompactMetadata)
 
 
 class Assistant(msgspec.Struct, tag="assistant", omit_defaults=True):

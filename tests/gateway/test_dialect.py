@@ -68,7 +68,8 @@ async def test_whoever_makes_up_betas_fills_no_log(rig: Rig, caplog: pytest.LogC
         ({"context_management": {"edits": [{"type": ["x"]}]}}, "x"),
         ({"context_management": {"edits": "all"}}, "context_management"),
         ({"context_management": {"edits": [], "more": 1}}, "context_management"),
-        ({"output_config": {"effort": "low", "task_budget": {"type": "tokens", "total": 1}}}, "task_budget"),
+        ({"output_config": {"effort": "low", "task_budget": {"type": "dollars", "total": 1}}}, "task_budget"),
+        ({"output_config": {"task_budget": {"type": "tokens", "total": 1, "model": "best"}}}, "task_budget"),
         ({"x\n[y](z)": 1}, "x??y??z?"),
     ],
 )

@@ -153,12 +153,13 @@ async def test_a_dead_credential_makes_no_storm(rig: Rig) -> None:
     [
         (FREE, {}),
         ((*FREE, "--effort", "max"), {}),
+        ((*FREE, "--fallback-model", "claude-haiku-5-5", "--task-budget", "50000"), {}),
         ((*FREE, "--json-schema", '{"type":"object","properties":{"a":{"type":"string"}}}'), {}),
         ((*FREE, "--thinking", "disabled"), {}),
         ((*FREE, "--betas", "context-1m-2025-08-07"), {}),
         (("--permission-mode", "plan"), {"beta", "field"}),
     ],
-    ids=["work", "effort", "schema", "no thinking", "long context", "plan"],
+    ids=["work", "effort", "levers", "schema", "no thinking", "long context", "plan"],
 )
 async def test_all_that_it_sends_is_known(rig: Rig, flags: tuple[str, ...], without: set[str]) -> None:
     """A newer one that sends more shows here what the lists must get."""

@@ -15,7 +15,7 @@ from bot.sessions.money.budget import full_name
 from bot.sessions.moves import Move, RunVerdict, To
 from bot.sessions.publish import rescue
 from bot.sessions.reading import briefing
-from bot.sessions.rights import allowed_subagents, effort_of, rights_of
+from bot.sessions.rights import allowed_subagents, effort_of, fallback_of, rights_of
 from bot.sessions.services import Services
 from bot.store import conversation, gateway, sessions
 from bot.store.sessions import Turn
@@ -86,6 +86,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
         model=turn.model,
         budget_usd=turn.budget_usd,
         expires_at=now + turn.timeout_seconds + TOKEN_SLACK_SECONDS,
+        fallback=fallback_of(turn),
         max_requests=MOST_REQUESTS,
         concurrency=allowed_subagents(turn, services.settings.limits).at_once + REQUESTS_BESIDE,
         repo=thread.repo.id,
@@ -105,6 +106,8 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             resume=turn.resumed,
             max_turns=turn.options.turns if turn.options else None,
             effort=effort_of(turn),
+            fallback=fallback_of(turn),
+            task_tokens=await spending_limits.pace(services, turn),
             budget_usd=await spending_limits.for_the_agent(services, turn),
             timeout_seconds=turn.timeout_seconds - used,
             instructions=turn.part(AgentReading).instructions or turn.traits.instructions,

@@ -485,6 +485,7 @@ CREATE TABLE gateway_tokens (
     turn            INTEGER NOT NULL,
     installation_id BIGINT NOT NULL,
     model           TEXT NOT NULL,
+    fallback        TEXT,                      -- a second model that the turn may ask
     budget_usd      DOUBLE PRECISION NOT NULL,
     max_requests    INTEGER NOT NULL,
     requests        INTEGER NOT NULL DEFAULT 0,

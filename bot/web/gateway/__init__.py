@@ -167,6 +167,7 @@ class Gateway:
             path=f"{caller.path}?{query}" if query else caller.path,
             headers=headers,
             body=ask.body,
+            model=ask.model,
             price=price,
             estimate=budget.estimate(ask.sizes, price),
             hidden=(credential.value.reveal(), caller.token),
@@ -178,9 +179,9 @@ class Gateway:
     ) -> model_request.CheckedRequest:
         """Read the body in a thread, because that may take long."""
         raw = await read_body(scope, receive, self._tuning.body_seconds, place.take)
-        model, dialect = caller.grant.model, self._dialect
+        models, dialect = caller.grant.models, self._dialect
         async with place.reading():
-            return await asyncio.to_thread(model_request.read, raw, allowed_model=model, dialect=dialect)
+            return await asyncio.to_thread(model_request.read, raw, allowed=models, dialect=dialect)
 
     async def _serve(self, caller: GatewayCaller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
         reservation = None
@@ -189,7 +190,7 @@ class Gateway:
                 if caller.path == COUNT_TOKENS:
                     await self._money.count(caller.sha256)
                 else:
-                    reservation = await self._money.reserve(caller.sha256, order.estimate)
+                    reservation = await self._money.reserve(caller.sha256, order.model, order.estimate)
         except GatewayRefusal as refusal:
             await self._refuse(caller, refusal, scope, receive, send)
             return

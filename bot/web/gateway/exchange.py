@@ -171,6 +171,7 @@ class Order:
     path: str
     headers: list[tuple[str, str]]
     body: bytes
+    model: str
     price: Price
     estimate: Estimate
     hidden: tuple[str, ...]  # values that no error may show

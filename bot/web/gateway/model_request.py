@@ -9,6 +9,7 @@ refused too, because no budget could hold.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -48,6 +49,7 @@ _DATED = re.compile(r"[a-z_]+_20\d{6}")  # the form of the names of the provider
 class CheckedRequest:
     body: bytes
     model: str
+    """By the name under which it was allowed."""
     sizes: Sizes
     left_out: frozenset[str] = frozenset()
 
@@ -71,13 +73,11 @@ class RequestContents:
     is_opaque: bool = False
 
 
-def read(raw: bytes, *, allowed_model: str, dialect: Dialect | None = None) -> CheckedRequest:
+def read(raw: bytes, *, allowed: Sequence[str], dialect: Dialect | None = None) -> CheckedRequest:
     """Takes up to a second for the largest body; run it in a thread, where no step holds the loop for long."""
     body = decode(raw)
     left_out = (dialect or Dialect()).check(body)
-    model = body.get("model")
-    if not isinstance(model, str) or canonical(model) != canonical(allowed_model):
-        raise GatewayRefusal(403, "model", "This token is for another model.")
+    model = _allowed(body.get("model"), allowed)
     if body.get("speed") not in (None, "standard"):
         raise GatewayRefusal(403, "feature", "speed: only the standard speed is available through this gateway")
     if body.get("inference_geo") not in PLACES:
@@ -96,6 +96,13 @@ def read(raw: bytes, *, allowed_model: str, dialect: Dialect | None = None) -> C
         is_opaque=found.is_opaque,
     )
     return CheckedRequest(encode(body), model, sizes, left_out)
+
+
+def _allowed(model: Any, allowed: Sequence[str]) -> str:
+    same = (name for name in allowed if isinstance(model, str) and canonical(name) == canonical(model))
+    if (found := next(same, None)) is None:
+        raise GatewayRefusal(403, "model", "This token is for another model.")
+    return found
 
 
 def _count(value: Any, name: str) -> int:

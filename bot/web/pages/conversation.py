@@ -13,6 +13,7 @@ from typing import Any
 
 from bot.live.state import LiveState, is_check, place_of, words_heard
 from bot.store.conversation import MESSAGE_KIND, NOTE_KIND, StoredEvent
+from bot.words import on_models
 from sandbox.agents import events
 from sandbox.agents.base import Decoder, one_line, same_around
 
@@ -168,6 +169,10 @@ class Conversation:
                 return
             case events.Retrying():
                 text = f"The model's provider does not answer ({event.status or event.error}); trying again."
+            case events.ModelSwitched():
+                text = on_models.switched(event.model, event.fallback, event.reason)
+            case events.ContextCompacted():
+                text = on_models.compacted(event.before, event.after)
             case events.PermissionAsked():
                 text = f"The agent asks to use {event.tool}: {event.title}"
             case events.AgentEnded() if not event.ok:
