@@ -28,6 +28,7 @@ from sandbox.agents.events import (
     PermissionAsked,
     Retrying,
     SessionStarted,
+    SideAnswered,
     SubagentRefused,
     Todo,
     TodoChanged,
@@ -96,6 +97,8 @@ class LiveState:
     """The provider does not accept our credential: no retry will help."""
     ended: AgentEnded | None = None
     asked: dict[str, PermissionAsked] = field(default_factory=dict)
+    answers: dict[str, SideAnswered] = field(default_factory=dict)
+    """By request: the ends of questions that were asked beside the work."""
     spawning: dict[str, int] = field(default_factory=dict)
     """Requests for sub-agents, each with the number that its sub-agent would have."""
     spawns_refused: int = 0
@@ -117,6 +120,7 @@ class LiveState:
             self,
             tools=[replace(tool) for tool in self.tools],
             asked=dict(self.asked),
+            answers=dict(self.answers),
             spawning=dict(self.spawning),
             files=dict(self.files),
             log=deque(self.log, maxlen=LOG_LINES),
@@ -166,7 +170,7 @@ class LiveState:
                 self.refused_status = event.status if event.status in REFUSED_STATUSES else self.refused_status
             case AgentEnded():
                 self.ended = event
-            case PermissionAsked() | SubagentRefused():
+            case PermissionAsked() | SideAnswered() | SubagentRefused():
                 self._asks(event)
             case _:
                 pass
@@ -191,9 +195,12 @@ class LiveState:
                 if self._switching is not None and self._switching.fallback == event.model:
                     self.switch = self._switching
 
-    def _asks(self, event: PermissionAsked | SubagentRefused) -> None:
+    def _asks(self, event: PermissionAsked | SideAnswered | SubagentRefused) -> None:
         if isinstance(event, SubagentRefused):
             self.spawns_refused += 1
+        elif isinstance(event, SideAnswered):
+            if len(self.answers) < MOST_ASKED:
+                self.answers[event.request_id] = event
         elif event.tool not in SPAWNING:
             if len(self.asked) < MOST_ASKED:
                 self.asked[event.request_id] = event

@@ -64,14 +64,22 @@ class RequestContext:
 
 
 @dataclass(frozen=True)
+class RequestSubject:
+    """The model that a request asks, of those that its token admits, and the question that it answers, if any."""
+
+    model: str
+    question: str | None = None
+
+
+@dataclass(frozen=True)
 class GatewayClaim:
     id: str
     token_sha256: str
     reserve_usd: float
     windows: tuple[Window, ...] = ()
     """Windows that have limits beside the turn's own."""
-    model: str = ""
-    """The one that the request asks, of those that the token admits; needed to reserve."""
+    about: RequestSubject | None = None
+    """Needed to reserve."""
 
 
 Judge = Callable[[RequestContext], None]
@@ -165,7 +173,8 @@ async def reserve(store: Store, claim: GatewayClaim, judge: Judge) -> RequestCon
     now = store.now()
 
     def act(db: Database, found: Grant) -> None:
-        reserve = Reserve(claim.model, claim.reserve_usd, now, store.replica)
+        about = claim.about or RequestSubject(found.model)
+        reserve = Reserve(about.model, claim.reserve_usd, now, store.replica, about.question)
         spend.insert(db, claim.id, found.key, found.payers, reserve)
         _count(db, claim)
 

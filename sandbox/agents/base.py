@@ -66,6 +66,9 @@ class Agent(Protocol):
     def message(self, text: str) -> bytes:
         """Encode a person's words as one line for stdin; the agent must not interpret commands in them."""
 
+    def question(self, request_id: str, text: str) -> bytes:
+        """Encode a question for beside the work: the agent answers it from what it knows, with no final line."""
+
     def allow(self, request_id: str, tool_input: dict[str, Any] | None = None) -> bytes:
         """Encode the line for stdin that allows a tool call, as asked or with this input."""
 

@@ -99,6 +99,10 @@ class Claude:
         # `client_composed`: the program looks for no slash commands and no @files in a person's words.
         return _line({"type": "user", "message": {"role": "user", "content": text}, "client_composed": True})
 
+    def question(self, request_id: str, text: str) -> bytes:
+        asked = {"subtype": "side_question", "question": text}
+        return _line({"type": "control_request", "request_id": request_id, "request": asked})
+
     def allow(self, request_id: str, tool_input: dict[str, Any] | None = None) -> bytes:
         changed = {} if tool_input is None else {"updatedInput": tool_input}
         return _response(request_id, {"behavior": "allow", **changed})
@@ -202,10 +206,10 @@ class ClaudeDecoder:
                 return [_ended(line)]
             case claude_lines.ControlRequest():
                 return [self._asked(line)]
-            case claude_lines.StreamEvent():
-                return [events.AgentNoted("stream_event")]
-            case claude_lines.ToolProgress():
-                return [events.AgentNoted("tool_progress")]
+            case claude_lines.ControlResponse():
+                return [_answered(line.response)]
+            case claude_lines.StreamEvent() | claude_lines.ToolProgress():
+                return [events.AgentNoted(str(line.__struct_config__.tag))]
             case claude_lines.Other():
                 return [events.AgentNoted(one_line(line.type, 80))]
 
@@ -282,6 +286,15 @@ def _part_text(part: Any) -> str:
         return ""
     text = part.get("text")
     return text if isinstance(text, str) else f"[{one_line(str(part.get('type')), 40)}]"
+
+
+def _answered(response: claude_lines.ClaudeResponse) -> events.AgentEvent:
+    """Read the answer to a side question; a `synthetic` one is an error in the program's words."""
+    if response.subtype == "success" and (answer := response.response) is not None and answer.response is not None:
+        return events.SideAnswered(response.request_id, clean(answer.response), ok=not answer.synthetic)
+    if response.subtype == "error":
+        return events.SideAnswered(response.request_id, "", ok=False)
+    return events.AgentNoted("control_response")
 
 
 def _ended(line: claude_lines.ClaudeResult) -> events.AgentEnded:

@@ -120,6 +120,21 @@ class ControlRequest(msgspec.Struct, tag="control_request", omit_defaults=True):
     request: ClaudeQuestion = msgspec.field(default_factory=ClaudeQuestion)
 
 
+class SideAnswer(msgspec.Struct, omit_defaults=True):
+    response: str | None = None
+    synthetic: bool = False
+
+
+class ClaudeResponse(msgspec.Struct, omit_defaults=True):
+    subtype: str = ""
+    request_id: str = ""
+    response: SideAnswer | None = None
+
+
+class ControlResponse(msgspec.Struct, tag="control_response", omit_defaults=True):
+    response: ClaudeResponse = msgspec.field(default_factory=ClaudeResponse)
+
+
 class StreamEvent(msgspec.Struct, tag="stream_event", omit_defaults=True):
     pass
 
@@ -134,7 +149,7 @@ class Other(msgspec.Struct, omit_defaults=True):
     type: str
 
 
-Known = System | Assistant | ClaudeUser | ClaudeResult | ControlRequest | StreamEvent | ToolProgress
+Known = System | Assistant | ClaudeUser | ClaudeResult | ControlRequest | ControlResponse | StreamEvent | ToolProgress
 Line = Known | Other
 
 _fast: msgspec.json.Decoder[Known] = msgspec.json.Decoder(Known)
@@ -239,7 +254,7 @@ LONG = 1 << 20
 MOST_PARTS = 500_000
 """Commas and brackets in a line longer than `LONG`. Millions of tiny values take seconds to parse and a gigabyte to
 hold, and no agent writes them. Long texts and images have few."""
-WHOLE = (ClaudeResult, ControlRequest)
+WHOLE = (ClaudeResult, ControlRequest, ControlResponse)
 
 
 def slim(line: bytes, cap: int) -> str:

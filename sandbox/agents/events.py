@@ -103,6 +103,15 @@ class PermissionAsked:
 
 
 @dataclass(frozen=True)
+class SideAnswered:
+    """The end of a question that was asked beside the work; not `ok`: there is no answer."""
+
+    request_id: str
+    text: str
+    ok: bool
+
+
+@dataclass(frozen=True)
 class SubagentRefused:
     """A sub-agent was called and did not start: too many `at_once`, or the host said no."""
 
@@ -154,6 +163,7 @@ AgentEvent = (
     | TodoChanged
     | Retrying
     | PermissionAsked
+    | SideAnswered
     | SubagentRefused
     | AgentEnded
     | AgentNoted

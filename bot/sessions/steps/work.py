@@ -8,7 +8,7 @@ from bot.agent import prompt
 from bot.errors import TransientError
 from bot.kinds.shape import AgentReading
 from bot.models import Outcome, Step
-from bot.sessions import agent_memory, dialogue, environments, kinds, moves, setbacks
+from bot.sessions import agent_memory, dialogue, environments, kinds, moves, setbacks, side_questions
 from bot.sessions.environments import meter
 from bot.sessions.money import spending_limits
 from bot.sessions.money.budget import full_name
@@ -49,6 +49,8 @@ async def run(services: Services, turn: Turn) -> Move:
     status = await environment.status(turn.key.n)
     turn = await sessions.turn(services.store, turn.key)
     state = await services.board.folds.of(turn.key)
+    if state.answers:
+        await side_questions.conclude(services, turn)
     if was_lost and state.ended is None and (move := await setbacks.agent_lost(services, turn, environment)):
         return move
     if agent_memory.is_memory_refused(turn, status, state):
@@ -161,7 +163,7 @@ async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironm
         lines += len(chunk.lines)
         services.board.touch(turn.key)
         state = await services.board.folds.of(turn.key)
-        if state.refused_status or state.asked:
+        if state.refused_status or state.asked or state.answers:
             services.signals.poke(turn.key)
         if lines > MOST_LINES or offset > MOST_BYTES:
             return False

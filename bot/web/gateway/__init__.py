@@ -150,7 +150,7 @@ class Gateway:
     async def _order(self, scope: Scope, receive: Receive, caller: GatewayCaller, place: RequestPlace) -> Order:
         ask = await self._ask(scope, receive, caller, place)
         try:
-            price = self._prices.of(ask.model)
+            price = self._prices.of(ask.about.model)
         except UnknownPrice as unknown:
             raise GatewayRefusal(403, "price", str(unknown)) from None
         try:
@@ -167,7 +167,7 @@ class Gateway:
             path=f"{caller.path}?{query}" if query else caller.path,
             headers=headers,
             body=ask.body,
-            model=ask.model,
+            about=ask.about,
             price=price,
             estimate=budget.estimate(ask.sizes, price),
             hidden=(credential.value.reveal(), caller.token),
@@ -190,7 +190,7 @@ class Gateway:
                 if caller.path == COUNT_TOKENS:
                     await self._money.count(caller.sha256)
                 else:
-                    reservation = await self._money.reserve(caller.sha256, order.model, order.estimate)
+                    reservation = await self._money.reserve(caller.sha256, order.about, order.estimate)
         except GatewayRefusal as refusal:
             await self._refuse(caller, refusal, scope, receive, send)
             return

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from bot.sessions.money.budget import CacheUse, Sizes, canonical
+from bot.store.gateway import RequestSubject
 from bot.web.gateway.clients import GatewayRefusal
 from bot.web.gateway.dialect import Dialect
 
@@ -28,6 +29,10 @@ with the same word, as `bash_code_execution` does."""
 SEARCH = re.compile(r"web_search_20\d{6}", re.ASCII)
 MOST_SEARCHES = 8
 """In one request; agents ask for as many. All are reserved for, because none shows before it costs money."""
+QUESTION = re.compile(r"Question ([a-z0-9]{8}-[0-9]{1,9}) of ", re.ASCII)
+"""The first words of a question beside the work (`bot.agent.prompt`)."""
+LATEST = 2
+"""The program may put a note of its own behind a person's words."""
 PLACES = (None, "global", "us")  # values of `inference_geo` with a known price
 ELSEWHERE = ("container_upload", "file", "url")  # types of content that is not in the request
 MOST_PARTS = 100_000
@@ -48,8 +53,8 @@ _DATED = re.compile(r"[a-z_]+_20\d{6}")  # the form of the names of the provider
 @dataclass(frozen=True)
 class CheckedRequest:
     body: bytes
-    model: str
-    """By the name under which it was allowed."""
+    about: RequestSubject
+    """With the model by the name under which it was allowed."""
     sizes: Sizes
     left_out: frozenset[str] = frozenset()
 
@@ -95,7 +100,19 @@ def read(raw: bytes, *, allowed: Sequence[str], dialect: Dialect | None = None) 
         in_the_us=body.get("inference_geo") == "us",
         is_opaque=found.is_opaque,
     )
-    return CheckedRequest(encode(body), model, sizes, left_out)
+    return CheckedRequest(encode(body), RequestSubject(model, _question(body.get("messages"))), sizes, left_out)
+
+
+def _question(messages: Any) -> str | None:
+    """Return the name of the question beside the work that stands at the end. An agent can claim one: the name decides
+    only where its cost is shown."""
+    for message in messages[-LATEST:] if isinstance(messages, list) else ():
+        content = message.get("content") if isinstance(message, dict) else None
+        block = content[-1] if isinstance(content, list) and content else None
+        text = block.get("text") if isinstance(block, dict) else None
+        if isinstance(text, str) and (found := QUESTION.match(text)):
+            return found[1]
+    return None
 
 
 def _allowed(model: Any, allowed: Sequence[str]) -> str:
