@@ -90,12 +90,12 @@ async def test_a_field_that_nobody_knows_is_refused_with_what_to_do(
 
 
 async def test_what_the_operator_names_goes_on(tmp_path: Path) -> None:
-    admitted = Dialect(frozenset({"thread_id", "message-threads-2026-08-12", "compact_20260112", "task_budget"}))
+    admitted = Dialect(frozenset({"thread_id", "message-threads-2026-08-12", "compact_20260112", "verbosity"}))
     async with rigged(tmp_path / "data", dialect=admitted) as rig:
         assert await betas(rig, "message-threads-2026-08-12") == "message-threads-2026-08-12"
         token, _ = await rig.token()
         more: dict[str, Any] = {"thread_id": "t", "context_management": {"edits": [{"type": "compact_20260112"}]}}
-        assert (await rig.ask(token, **more, output_config={"task_budget": 1})).status_code == 200
+        assert (await rig.ask(token, **more, output_config={"verbosity": 1})).status_code == 200
         assert rig.model.requests[-1].body["thread_id"] == "t"
         assert kind(await rig.ask(token, other=1)) == (400, "invalid_request_error")
 

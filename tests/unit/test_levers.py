@@ -8,9 +8,20 @@ import pytest
 
 from bot.live import sections
 from bot.live.state import LiveState
+from bot.models import SessionId
 from bot.sessions.money.budget import Prices, pace
+from bot.store.conversation import ANSWER_KIND, STREAM, StoredEvent
+from bot.web.pages.conversation import Conversation
+from bot.words import on_models
 from sandbox.agents.claude import Claude
-from sandbox.agents.events import ContextCompacted, ModelAnswered, ModelSwitched
+from sandbox.agents.events import (
+    AgentEvent,
+    AgentNoted,
+    ContextCompacted,
+    ModelAnswered,
+    ModelSwitched,
+    SideAnswered,
+)
 from tests.unit.test_claude_stream import STREAMS
 
 
@@ -60,6 +71,39 @@ def test_a_switch_counts_once_the_fallback_has_answered() -> None:
     assert state.switch == ModelSwitched("claude-sonnet-4-5[1m]", "claude-haiku-4-5", "overloaded")
     assert state.context == ModelAnswered("claude-haiku-4-5", 50_000, 200_000)
     assert fed(begun, switch, answer("claude-haiku-4-5", 50_000), first).model == "claude-sonnet-4-5[1m]"
+
+
+def test_the_page_shows_switches_compactions_and_answers() -> None:
+    talk = Conversation(Claude().decoder)
+    switch = line(
+        "system", subtype="model_fallback", trigger="overloaded", original_model="a", fallback_model="claude-haiku-4-5"
+    )
+    compaction = line("system", subtype="compact_boundary", compact_metadata={"pre_tokens": 9000, "post_tokens": 10})
+    told = line(ANSWER_KIND, asked_by="alice", question='why "note"?', answer="Because.")
+    for seq, (kind, row) in enumerate([(STREAM, switch), (STREAM, compaction), (ANSWER_KIND, told)], 1):
+        talk.feed(StoredEvent(SessionId("s0000001"), seq, 1, kind, row, 1.0))
+    assert [(one.kind, one.title, one.content and one.content.text) for one in talk.entries.values()] == [
+        ("note", "", "a is overloaded, so claude-haiku-4-5 goes on."),
+        ("note", "", on_models.compacted(9000, 10)),
+        ("heard", "alice", 'why "note"?'),
+        ("said", "", "Because."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("response", "answer"),
+    [
+        ({"response": "So.", "synthetic": False}, SideAnswered("q", "So.", ok=True)),
+        ({"response": "(API error: 529)", "synthetic": True}, SideAnswered("q", "(API error: 529)", ok=False)),
+        ({"still_queued": []}, AgentNoted("control_response")),
+        (7, AgentNoted("control_response")),
+    ],
+)
+def test_what_a_side_question_comes_to(response: object, answer: AgentEvent) -> None:
+    given = {"subtype": "success", "request_id": "q", "response": response}
+    assert Claude().decoder().feed(line("control_response", response=given)) == [answer]
+    failed = line("control_response", response={"subtype": "error", "request_id": "q", "error": "cancelled"})
+    assert Claude().decoder().feed(failed) == [SideAnswered("q", "", ok=False)]
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ class Dialect:
         output = body.get("output_config")
         for name in output.keys() - OUTPUT - self.admitted if isinstance(output, dict) else ():
             raise unknown(f"output_config.{name}")
-        if isinstance(output, dict) and "task_budget" not in self.admitted:
+        if isinstance(output, dict):
             _check_task_budget(output.get("task_budget"))
         self._check_edits(body.get("context_management"))
         return left_out
