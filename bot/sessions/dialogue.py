@@ -246,7 +246,7 @@ async def unanswered_question(services: Services, turn: Turn) -> str | None:
 
 async def deliver_messages(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
     """Deliver beside the run, until the agent takes no more."""
-    questions: set[str] = set()
+    questions, asked = set[str](), set[str]()
     while True:
         for message in await conversation.waiting(services.store, turn.key):
             if message.source in questions:
@@ -258,7 +258,7 @@ async def deliver_messages(services: Services, turn: Turn, environment: Executio
                 questions.add(message.source)
             elif not await _give(services, turn, message, environment):
                 return
-        if questions and not await side_questions.look(services, turn, environment):
+        if questions and not await side_questions.look(services, turn, environment, asked):
             return
         await services.signals.wait(turn.key, MAIL_LOOK_SECONDS)
 

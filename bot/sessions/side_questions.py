@@ -23,18 +23,20 @@ MOST_ANSWER = 24_000
 SHORTENED = "*(shortened)*"
 
 
-async def look(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:
+async def look(services: Services, turn: Turn, environment: ExecutionEnvironment, asked: set[str]) -> bool:
     """Ask the next question, one at a time, and post the answers that have come. False: the agent takes no more.
+    `asked` remembers what this process has asked.
 
     A question without an answer waits for the end of the run, and becomes a turn then."""
     state = await services.board.folds.of(turn.key)
     for question in await conversation.questions(services.store, turn.key):
-        answer = state.answers.get(_request_id(turn, question))
-        if answer is None:
-            words = services.redactor.redact(
-                prompt.side_question(question.question, question.author, question.text, question.request.spot)
-            )
-            return await environment.ask(turn.key.n, _request_id(turn, question), words)
+        name = _request_id(turn, question)
+        if (answer := state.answers.get(name)) is None:
+            if name in asked:
+                return True
+            asked.add(name)
+            words = prompt.side_question(question.question, question.author, question.text, question.request.spot)
+            return await environment.ask(turn.key.n, name, services.redactor.redact(words))
         if (await _cost(services, turn, question)).open:  # the gateway has not settled it yet
             return True
         await _put(services, turn, question, answer)
