@@ -89,7 +89,7 @@ command.__doc__ = EXPLAINED
 
 
 def _job(values: Mapping[str, str], options: Options, **asked: Any) -> WorkbenchJob:
-    from bot.sessions.money.budget import Prices, canonical, pace
+    from bot.sessions.money.budget import canonical, pace
     from bot.words import on_models
     from bot.workbench.job import WorkbenchJob
     from sandbox.agents.base import Subagents
@@ -102,8 +102,9 @@ def _job(values: Mapping[str, str], options: Options, **asked: Any) -> Workbench
     return WorkbenchJob(
         id=SessionId("".join(secrets.choice(ALPHABET) for _ in range(8))),
         model=model,
+        basic_api=means.provider.at is not None,
         budget_usd=budget_usd,
-        task_tokens=pace(Prices(means.prices), budget_usd, models),
+        task_tokens=pace(means, budget_usd, models),
         timeout_seconds=options.timeout_seconds or limits.timeout_minutes * 60,
         max_turns=options.turns,
         effort=options.effort,

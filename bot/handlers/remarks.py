@@ -80,7 +80,7 @@ async def _unusable(options: Options, remark: Remark, desk: Desk) -> str | None:
     named = [model for model in (options.model, options.fallback) if model is not None]
     try:
         for model in named:
-            Prices(desk.settings.model.prices).of(model)
+            Prices.at(desk.settings.model).of(model)
     except UnknownPrice as unknown:
         return str(unknown)
     if options.model is not None and len(set(map(canonical, named))) < len(named):

@@ -43,7 +43,7 @@ class Workbench:
         self._left_out: tuple[str, ...] = ()
 
     async def execute(self) -> Report:
-        prices = Prices(self._means.model.prices)
+        prices = Prices.at(self._means.model)
         for model in self._job.models:
             prices.of(model)
         if not self._job.prompt.strip():

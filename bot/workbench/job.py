@@ -44,6 +44,7 @@ class WorkbenchJob:
     effort: str | None = None
     fallback: str | None = None
     task_tokens: int | None = None
+    basic_api: bool = False  # as in AgentRun
 
     @property
     def key(self) -> TurnKey:

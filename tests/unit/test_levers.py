@@ -9,7 +9,8 @@ import pytest
 from bot.live import sections
 from bot.live.state import LiveState
 from bot.models import SessionId
-from bot.sessions.money.budget import Prices, pace
+from bot.sessions.money.budget import pace
+from bot.settings import ModelSettings
 from bot.store.conversation import ANSWER_KIND, STREAM, StoredEvent
 from bot.web.pages.conversation import Conversation
 from bot.words import on_models
@@ -23,6 +24,8 @@ from sandbox.agents.events import (
     SideAnswered,
 )
 from tests.unit.test_claude_stream import STREAMS
+
+MODEL = ModelSettings("opus", "https://api.example.test", None, None)
 
 
 def line(kind: str, **more: object) -> str:
@@ -145,4 +148,4 @@ def test_the_meters_words(tokens: int, window: int, compactions: int, words: str
     ],
 )
 def test_what_money_buys(usd: float, models: list[str], tokens: int | None) -> None:
-    assert pace(Prices(), usd, models) == tokens
+    assert pace(MODEL, usd, models) == tokens

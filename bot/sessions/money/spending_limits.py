@@ -14,7 +14,7 @@ from bot.account_settings import Choices
 from bot.funds import BUDGET, CEILING, BudgetAccount, BudgetTerms, Funds
 from bot.models import InstallationId, RepoId, SessionId
 from bot.sessions.money import budget
-from bot.sessions.money.budget import BudgetDecision, Ledger, Prices
+from bot.sessions.money.budget import BudgetDecision, Ledger
 from bot.sessions.rights import models_of
 from bot.sessions.services import Services
 from bot.settings import Limits
@@ -214,8 +214,7 @@ async def pace(services: Services, turn: Turn) -> int | None:
     """Return the number of tokens by which the model paces itself, unless the repository wants none."""
     if not repo_config.load(turn.config).pace:
         return None
-    prices = Prices(services.settings.model.prices)
-    return budget.pace(prices, await left_usd(services, turn), models_of(turn))
+    return budget.pace(services.settings.model, await left_usd(services, turn), models_of(turn))
 
 
 def _session_spent(found: Funds) -> Exhaustion | None:

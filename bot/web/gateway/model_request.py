@@ -9,7 +9,7 @@ refused too, because no budget could hold.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 
 from bot.sessions.money.budget import CacheUse, Sizes, canonical
-from bot.store.gateway import RequestSubject
 from bot.web.gateway.clients import GatewayRefusal
 from bot.web.gateway.dialect import Dialect
 
@@ -26,6 +25,7 @@ CLIENT_TOOL = re.compile(
 )
 """Tools that the client runs, or that cost nothing extra. The whole name must match: tools of the provider may begin
 with the same word, as `bash_code_execution` does."""
+SCHEMA_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 SEARCH = re.compile(r"web_search_20\d{6}", re.ASCII)
 MOST_SEARCHES = 8
 """In one request; agents ask for as many. All are reserved for, because none shows before it costs money."""
@@ -53,10 +53,13 @@ _DATED = re.compile(r"[a-z_]+_20\d{6}")  # the form of the names of the provider
 @dataclass(frozen=True)
 class CheckedRequest:
     body: bytes
-    about: RequestSubject
-    """With the model by the name under which it was allowed."""
+    model: str
+    """By the name under which it was allowed."""
     sizes: Sizes
     left_out: frozenset[str] = frozenset()
+    streams: bool = False
+    question: str | None = None
+    """Asked beside the work."""
 
 
 class PartRole(Enum):
@@ -78,7 +81,13 @@ class RequestContents:
     is_opaque: bool = False
 
 
-def read(raw: bytes, *, allowed: Sequence[str], dialect: Dialect | None = None) -> CheckedRequest:
+def read(
+    raw: bytes,
+    *,
+    allowed: Sequence[str],
+    dialect: Dialect | None = None,
+    encoded: Callable[[str, dict[str, Any]], bytes] | None = None,
+) -> CheckedRequest:
     """Takes up to a second for the largest body; run it in a thread, where no step holds the loop for long."""
     body = decode(raw)
     left_out = (dialect or Dialect()).check(body)
@@ -100,7 +109,9 @@ def read(raw: bytes, *, allowed: Sequence[str], dialect: Dialect | None = None) 
         in_the_us=body.get("inference_geo") == "us",
         is_opaque=found.is_opaque,
     )
-    return CheckedRequest(encode(body), RequestSubject(model, _question(body.get("messages"))), sizes, left_out)
+    question, streams = _question(body.get("messages")), body.get("stream") is True
+    sent = encoded(model, body) if encoded else encode(body)
+    return CheckedRequest(sent, model, sizes, left_out, streams, question)
 
 
 def _question(messages: Any) -> str | None:
@@ -183,6 +194,8 @@ def _block(block: dict[str, Any], found: RequestContents, *, of_image: bool) -> 
     if isinstance(tool, dict) and tool.get("type") != "tool_reference":
         definition = tool.get("definition")
         held = definition if isinstance(definition, dict) else tool
+        if held.get("type") in SCHEMA_TYPES:  # a parameter that is called `tool`
+            return
         if not (isinstance(held.get("type"), str) and _DATED.fullmatch(held["type"])):  # the walk meets dated ones
             _tool(held, found)
 
