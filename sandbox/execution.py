@@ -197,6 +197,10 @@ class ExecutionEnvironment:
         """Give the running agent a message. False: too late, it belongs to the next turn."""
         return await self._mailbox(turn).deliver(message_id, self.agent.message(text))
 
+    async def ask(self, turn: int, request_id: str, text: str) -> bool:
+        """Ask the running agent something beside its work; `SideAnswered` with this id follows. False: too late."""
+        return await self._mailbox(turn).deliver(request_id, self.agent.question(request_id, text), quiet=True)
+
     async def permit(self, turn: int, request_id: str, tool_input: dict[str, Any] | None = None) -> bool:
         """Answer the agent's question with yes. Only the first answer to a question counts."""
         return await self._mailbox(turn).deliver(f"answer-{request_id}", self.agent.allow(request_id, tool_input))

@@ -87,7 +87,7 @@ def _asked(text: str) -> object:
     }
     for raw in (json.dumps(body).encode(), text.encode("utf-8", "replace")):
         with contextlib.suppress(GatewayRefusal):
-            model_request.read(raw, allowed_model=MODEL)
+            model_request.read(raw, allowed=[MODEL])
     return None
 
 

@@ -185,10 +185,11 @@ CREATE TABLE messages (
     session_id TEXT NOT NULL REFERENCES sessions (id),
     turn       INTEGER NOT NULL,
     place      BIGINT NOT NULL,                -- their order within the session
-    state      TEXT NOT NULL CHECK (state IN ('waiting', 'delivered', 'moved', 'dropped')),
+    state      TEXT NOT NULL CHECK (state IN ('waiting', 'delivered', 'moved', 'dropped', 'answered')),
     author     TEXT NOT NULL,
     text       TEXT NOT NULL,                  -- the words of the comment, as written
     request    TEXT NOT NULL,                  -- JSON: the turn that it becomes where it comes too late
+    beside     INTEGER NOT NULL DEFAULT 0,     -- a question that the agent answers without a change to its work
     at         DOUBLE PRECISION NOT NULL
 );
 CREATE INDEX messages_turn ON messages (session_id, turn, place);
@@ -485,6 +486,7 @@ CREATE TABLE gateway_tokens (
     turn            INTEGER NOT NULL,
     installation_id BIGINT NOT NULL,
     model           TEXT NOT NULL,
+    fallback        TEXT,                      -- a second model that the turn may ask
     budget_usd      DOUBLE PRECISION NOT NULL,
     max_requests    INTEGER NOT NULL,
     requests        INTEGER NOT NULL DEFAULT 0,
@@ -517,7 +519,8 @@ CREATE TABLE spend (
     repo_id            BIGINT NOT NULL DEFAULT 0, -- who pays beside the installation; 0: nobody we know
     user_id            BIGINT NOT NULL DEFAULT 0,
     unconfirmed_usd    DOUBLE PRECISION NOT NULL DEFAULT 0, -- what it may have cost beside, at most: nobody saw its end
-    replica            TEXT                    -- which sees its end; NULL: the only service
+    replica            TEXT,                   -- which sees its end; NULL: the only service
+    question           TEXT                    -- asked beside the work; NULL: the work itself
 );
 CREATE INDEX spend_at ON spend (at);
 CREATE INDEX spend_open ON spend (at) WHERE state = 'reserved';
