@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import blocked
-from sandbox.agents.base import Agent, AgentRun, clean, context_folder, instructions_path, run_name, turn_folder
+from sandbox.agents.base import (
+    Agent,
+    AgentRun,
+    clean,
+    context_folder,
+    instructions_path,
+    plugin_folder,
+    run_name,
+    turn_folder,
+)
 from sandbox.blocked import Blocked
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError, TooLarge
 from sandbox.following import Follower, Mailbox
@@ -138,12 +147,20 @@ class ExecutionEnvironment:
         for name, source in run.beside.items():
             await self.primitives.upload(source, posixpath.join(self.context(run.turn), name))
         prompt = Mailbox.file("prompt", self.agent.message(run.prompt), order=0)
+        files: dict[str, bytes] = {}
+        executable: set[str] = set()
+        for plugin in run.plugins:
+            inside = plugin_folder(self._layout, run.turn, run.attempt, plugin.name)
+            files |= {posixpath.join(inside, path): data for path, data in plugin.files.items()}
+            executable |= {posixpath.join(inside, path) for path in plugin.executable}
         await self.primitives.write_many(
             {
                 instructions_path(self._layout, run.turn, run.attempt): run.instructions.encode(),
                 posixpath.join(folder, "inbox", prompt[0]): prompt[1],
                 posixpath.join(folder, "spec.json"): json.dumps(self._spec(run)).encode(),
-            }
+                **files,
+            },
+            executable=executable,
         )
         argv = self._python("agent_run", posixpath.join(folder, "spec.json"))
         await self.primitives.launch(self._name(run.turn), argv, cwd=posixpath.dirname(self._layout.runner))

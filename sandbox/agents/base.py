@@ -24,6 +24,15 @@ class Subagents:
 
 
 @dataclass(frozen=True)
+class Plugin:
+    """Skills, agents and commands that the host gives to the agent, as files by their paths."""
+
+    name: str
+    files: Mapping[str, bytes]
+    executable: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class AgentRun:
     turn: int
     prompt: str
@@ -43,6 +52,7 @@ class AgentRun:
     effort: str | None = None  # how hard the model thinks; None: as the program has it
     attempt: int = 0  # the number of this run in its turn, from 0
     beside: Mapping[str, Path] = field(default_factory=dict)  # the prompt's files on the host, by their names inside
+    plugins: Sequence[Plugin] = ()
 
 
 class Decoder(Protocol):
@@ -96,6 +106,11 @@ def instructions_path(layout: Layout, turn: int, attempt: int = 0) -> str:
 def context_folder(layout: Layout, turn: int, attempt: int = 0) -> str:
     """Return the folder of the files beside a prompt. It is outside the work tree, so they do not come home."""
     return posixpath.join(turn_folder(layout, turn, attempt), "context")
+
+
+def plugin_folder(layout: Layout, turn: int, attempt: int, name: str) -> str:
+    """Return the folder of a plugin, outside the work tree for the same reason."""
+    return posixpath.join(turn_folder(layout, turn, attempt), "plugins", name)
 
 
 REPLACEMENT = "\ufffd"

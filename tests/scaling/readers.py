@@ -12,6 +12,7 @@ from markupsafe import Markup
 from bot import commands, survey
 from bot.agent import diffs, findings, material
 from bot.errors import BadRepoConfig, CommandError
+from bot.knowhow import KnowHowFile, NamedCommand, asking, packing
 from bot.live import questions
 from bot.outbound import neutralise, patches
 from bot.outbound import prose as truncate
@@ -98,7 +99,20 @@ def _surveyed(name: str, before: str = "") -> Reader:
     return lambda text: survey.candidates([name], {name: before + text})
 
 
+def _packed(path: str, before: str = "") -> Reader:
+    return lambda text: packing.pack("x", [KnowHowFile(path, (before + text).encode("utf-8", "replace"))])
+
+
+def _written_out(text: str) -> object:
+    with contextlib.suppress(CommandError):
+        return asking.written_out(f"/x {text}", [NamedCommand("x", "", "repository", text)], "/claude")
+    return None
+
+
 READERS: Mapping[str, Reader] = {
+    "skill": _packed(".claude/skills/x/SKILL.md"),
+    "skill, its head": _packed(".claude/skills/x/SKILL.md", "---\n"),
+    "command of a repository": _written_out,
     "survey of a workflow": _surveyed(".github/workflows/ci.yml", "jobs: {a: {steps: [{run: '"),
     "survey of a workflow, as it is": _surveyed(".github/workflows/ci.yml"),
     "survey of a Makefile": _surveyed("Makefile", "test:\n"),

@@ -60,6 +60,7 @@ def test_flags() -> None:
     assert json.loads(value(argv, "--settings")) == {
         "attribution": {"commit": "", "pr": ""},
         "includeCoAuthoredBy": False,
+        "disableSkillShellExecution": True,
     }
     allowed = argv.index("--allowedTools")
     assert argv[allowed + 1 : allowed + 4] == ["Read", "Bash(echo *)", "--disallowedTools"]

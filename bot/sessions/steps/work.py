@@ -95,6 +95,11 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     assert session.agent_session_id is not None
     may = rights_of(turn)
     files = await briefing.shelved(services, turn)
+    plugins = []
+    if turn.part(AgentReading).know_how:
+        from bot.sessions.reading import know_how
+
+        plugins = await know_how.shelved(services, turn)
     await environment.start(
         AgentRun(
             turn=turn.key.n,
@@ -115,6 +120,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             schema=kinds.of(turn).schema,
             attempt=turn.attempt,
             beside=files,
+            plugins=plugins,
         )
     )
 
