@@ -47,13 +47,19 @@ class _Entry:
     sha: str
     size: int
 
+    @classmethod
+    def of(cls, line: bytes) -> _Entry:
+        head, _, path = line.partition(b"\t")
+        mode, _, sha, size = head.decode("ascii").split()
+        return cls(decode(path), mode, sha, int(size) if size.isdigit() else 0)
+
 
 async def read(mirror: Path, sha: str, folders: Sequence[str], bounds: FolderBounds) -> FolderContent:
     """Read what lies below the folders of a commit."""
     argv = ["ls-tree", "-r", "-z", "-l", "--full-tree", sha, *folders]
     try:
         listed = await run_git(argv, mirror, io=Io(cap=LIST_BYTES), timeout=LOOK_SECONDS)
-        entries = [_entry(one) for one in listed.stdout.split(b"\0")[:-1]]
+        entries = [_Entry.of(one) for one in listed.stdout.split(b"\0")[:-1]]
         regular = [one for one in entries if one.mode in REGULAR]
         taken = _within(sorted(regular, key=lambda one: (not bounds.first(one.path), one.path)), bounds)
         blobs = await _blobs(mirror, taken, bounds.max_bytes)
@@ -61,12 +67,6 @@ async def read(mirror: Path, sha: str, folders: Sequence[str], bounds: FolderBou
         raise MirrorLost("the cached repository does not give out its files") from None
     files = (FolderFile(one.path, one.mode == REGULAR[1], data) for one, data in zip(taken, blobs, strict=True))
     return FolderContent(tuple(files), len(entries) - len(regular), len(regular) - len(taken))
-
-
-def _entry(line: bytes) -> _Entry:
-    head, _, path = line.partition(b"\t")
-    mode, _, sha, size = head.decode("ascii").split()
-    return _Entry(decode(path), mode, sha, int(size) if size.isdigit() else 0)
 
 
 def _within(entries: Sequence[_Entry], bounds: FolderBounds) -> list[_Entry]:

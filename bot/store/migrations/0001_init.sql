@@ -75,6 +75,7 @@ CREATE TABLE repos (
     updated_at      DOUBLE PRECISION NOT NULL,
     config_state    TEXT CHECK (config_state IN ('ok', 'missing', 'error')), -- of the last look; NULL: none yet
     config_problem  TEXT,                      -- what is wrong with it, in words
+    config_values   TEXT,                      -- JSON: each key that is set, its value, and where that stands
     config_read_at  DOUBLE PRECISION,
     removed_at      DOUBLE PRECISION,          -- the App may not see it any more
     purged_at       DOUBLE PRECISION           -- and what we held of it is gone too
