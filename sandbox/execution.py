@@ -150,7 +150,7 @@ class ExecutionEnvironment:
         files: dict[str, bytes] = {}
         executable: set[str] = set()
         for plugin in run.plugins:
-            inside = plugin_folder(self._layout, run.turn, run.attempt, plugin.name)
+            inside = plugin_folder(self._layout, run, plugin.name)
             files |= {posixpath.join(inside, path): data for path, data in plugin.files.items()}
             executable |= {posixpath.join(inside, path) for path in plugin.executable}
         await self.primitives.write_many(

@@ -37,7 +37,7 @@ def written_out(request: str, known: Sequence[NamedCommand], ours: str) -> str:
 
 
 def _found(name: str, known: Iterable[NamedCommand]) -> NamedCommand | None:
-    """Find by the whole name, then by the name without the plugin's, then by the last part, if only one has it."""
+    """Find by the whole name, then by the name without the plugin's, then without folders, if only one has that."""
     commands = list(known)
     for one in commands:
         if one.full_name.lower() == name:
@@ -45,8 +45,9 @@ def _found(name: str, known: Iterable[NamedCommand]) -> NamedCommand | None:
     for one in commands:
         if one.name.lower() == name:
             return one
-    last = [one for one in commands if one.name.lower().rpartition(":")[2] == name]
-    return last[0] if len(last) == 1 else None
+    lasts = [(one, one.name.lower().rpartition(":")[2]) for one in commands]
+    found = [one for one, last in lasts if name in (last, f"{one.plugin}:{last}")]
+    return found[0] if len(found) == 1 else None
 
 
 def _filled(body: str, words: str) -> str:

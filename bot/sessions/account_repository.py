@@ -40,6 +40,8 @@ async def read(reads: InstallationClient, account: str, now: float) -> AccountRe
     nothing = AccountRepository(None, None, None, know_how=False, read_at=now)
     try:
         seen = await reads.repo(f"{account}/{ACCOUNT_REPOSITORY}")
+        if seen.owner.lower() != account.lower():
+            return nothing
         repo = Repo(seen.id, seen.owner, seen.name, seen.private, seen.default_branch)
         raw = await reads.file(repo, repo_config.PATH, repo.default_branch)
         names = {f".claude/{one.name}/" for one in await reads.folder(repo, ".claude", repo.default_branch)}
@@ -49,7 +51,7 @@ async def read(reads: InstallationClient, account: str, now: float) -> AccountRe
     try:
         if raw is not None:
             await asyncio.to_thread(repo_config.parse, raw)
-            config = raw.decode()
+            config = raw.decode("utf-8-sig")
     except BadRepoConfig as error:
         problem = str(error)
     return AccountRepository(repo, config, problem, know_how=not names.isdisjoint(KNOW_HOW), read_at=now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 import re
 import unicodedata
@@ -108,9 +109,11 @@ def context_folder(layout: Layout, turn: int, attempt: int = 0) -> str:
     return posixpath.join(turn_folder(layout, turn, attempt), "context")
 
 
-def plugin_folder(layout: Layout, turn: int, attempt: int, name: str) -> str:
-    """Return the folder of a plugin, outside the work tree for the same reason."""
-    return posixpath.join(turn_folder(layout, turn, attempt), "plugins", name)
+def plugin_folder(layout: Layout, run: AgentRun, name: str) -> str:
+    """Return the folder of a plugin, outside the work tree for the same reason. Nobody inside can know its path before
+    the run and leave a hook there."""
+    secret = hashlib.sha256(f"plugins:{run.token}".encode()).hexdigest()[:16]
+    return posixpath.join(turn_folder(layout, run.turn, run.attempt), f"plugins-{secret}", name)
 
 
 REPLACEMENT = "\ufffd"

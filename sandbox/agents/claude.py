@@ -45,6 +45,7 @@ SETTINGS: dict[str, Any] = {
     "attribution": {"commit": "", "pr": ""},
     "includeCoAuthoredBy": False,
     "disableSkillShellExecution": True,  # reading a skill runs nothing: the agent runs commands, as any others
+    "enabledPlugins": {"cc-plugin-plugin-authoring@builtin": False},  # a skill that no turn needs
 }
 LEAST_BUDGET_USD = 0.01
 
@@ -76,7 +77,7 @@ class Claude:
         if run.beside:
             flags += ["--add-dir", context_folder(layout, run.turn, run.attempt)]
         for plugin in run.plugins:
-            flags += ["--plugin-dir", plugin_folder(layout, run.turn, run.attempt, _plain(plugin.name))]
+            flags += ["--plugin-dir", plugin_folder(layout, run, _plain(plugin.name))]
         if run.schema is not None:
             flags += ["--json-schema", json.dumps(run.schema)]
         if run.allowed_tools:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import replace
+from pathlib import Path
 
 from bot.knowhow import KnowHowFile, packing
 from bot.simulation.anthropic import Call, ModelRequest, Say, Script
@@ -15,6 +16,7 @@ from sandbox.local.folders import WORK
 from tests.reading.test_reading import bodies, changed, first
 from tests.turns.test_claude_cli import Cli, cli
 from tests.world import World
+from tests.world.e2b import e2b_spine
 
 __all__ = ["cli"]
 
@@ -125,3 +127,23 @@ async def test_a_hook_of_a_skill_would_run_but_for_us(cli: Cli) -> None:
         for name in left[-1]:
             (cli.work / name).unlink()
     assert left == [{"HOOKED-BY-A-FILE", "HOOKED-BY-A-SKILL"}, set()]
+
+
+async def test_skills_of_the_account_reach_a_sandbox_of_the_cloud_but_no_public_thread(tmp_path: Path) -> None:
+    async with e2b_spine(tmp_path) as (world, e2b):
+        name = f"{world.repo.owner.login}/.github"
+        shared = world.github.create_repo(name, files=KNOW_HOW, private=True)
+        world.github.add_repos(world.installation, shared)
+        look = Call("Bash", {"command": "find / -name round.sh 2>/dev/null | grep -c plugins-; ls -a"})
+        world.model.default(one_after_another(Call("Skill", {"skill": "account:rounding"}), look))
+        async with world.bot(e2b.clock.now):
+            world.say("/claude /account:deploy prod eu")
+            assert await world.outcome() == "no_change", world.replies()[0].body
+            asked = len(world.model.requests)
+            world.repo.private = False
+            world.say("/claude /rounding")
+            assert await world.outcome(2) == "failed"
+        assert "Deploy to prod in eu" in first(world).prompt and "ROUND-HALF-UP" in bodies(world)
+        [_, listed] = next(one for one in world.model.requests if len(one.tool_results) == 2).tool_results
+        assert listed.text.startswith("1\n") and "HOOKED" not in listed.text and ".claude" not in listed.text
+        assert len(world.model.requests) == asked and "has no command `/rounding`" in world.replies()[1].body

@@ -61,6 +61,7 @@ def test_flags() -> None:
         "attribution": {"commit": "", "pr": ""},
         "includeCoAuthoredBy": False,
         "disableSkillShellExecution": True,
+        "enabledPlugins": {"cc-plugin-plugin-authoring@builtin": False},
     }
     allowed = argv.index("--allowedTools")
     assert argv[allowed + 1 : allowed + 4] == ["Read", "Bash(echo *)", "--disallowedTools"]
