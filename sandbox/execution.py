@@ -18,6 +18,7 @@ from sandbox.agents.base import (
     AgentRun,
     clean,
     context_folder,
+    folder_rules_files,
     instructions_path,
     plugin_folder,
     run_name,
@@ -155,6 +156,7 @@ class ExecutionEnvironment:
             executable |= {posixpath.join(inside, path) for path in plugin.executable}
         await self.primitives.write_many(
             {
+                **folder_rules_files(run, self._layout),
                 instructions_path(self._layout, run.turn, run.attempt): run.instructions.encode(),
                 posixpath.join(folder, "inbox", prompt[0]): prompt[1],
                 posixpath.join(folder, "spec.json"): json.dumps(self._spec(run)).encode(),

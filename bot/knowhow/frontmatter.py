@@ -69,16 +69,12 @@ def read(data: bytes) -> Document:
         end = _END.search(raw, begin.end(), begin.end() + MAX_HEAD)
         if end is not None:
             head, body = raw[begin.end() : end.start()], raw[end.end() :]
-    return Document(_values(head), _INLINE.sub("", plain(body)).replace("```!", "```"))
+    try:
+        values = {entry.key: entry.value for entry in read_entries(head)}
+    except BadRepoConfig:  # no proper YAML: read it line by line, as Claude Code does
+        values = {match[1]: match[2].strip().strip("'\"") for match in _LINE.finditer(head)}
+    return Document(values, _INLINE.sub("", plain(body)).replace("```!", "```"))
 
 
 def text(value: str) -> str:
     return plain(_SPACES.sub(" ", value)).strip()[:MAX_TEXT]
-
-
-def _values(head: str) -> dict[str, Any]:
-    """Read line by line what is no proper YAML, as Claude Code does."""
-    try:
-        return {entry.key: entry.value for entry in read_entries(head)}
-    except BadRepoConfig:
-        return {match[1]: match[2].strip().strip("'\"") for match in _LINE.finditer(head)}

@@ -34,6 +34,7 @@ EXAMPLES = {
     "base": "main",
     "egress": "[packages.example.com]",
     "template": "my-template",
+    "paths": '{"services/pay/**": {checks: [make -C services/pay test]}}',
 }
 """Values of keys that have no default, or none that tells much; the file shows the default of all others."""
 _HEAD = """\

@@ -50,7 +50,9 @@ class LayeredConfig:
             else:
                 value, kept, taken = _joined(name, mine, theirs)
                 found = (*(origins[name] if kept else ()), *((origin,) if taken else ()))
-            config, origins[name] = _with(config, name, value), found
+            section, _, inner = name.rpartition(".")
+            part = replace(getattr(config, section), **{inner: value}) if section else value
+            config, origins[name] = replace(config, **{section or inner: part}), found
         return LayeredConfig(config, origins)
 
     def rows(self) -> list[dict[str, str]]:
@@ -100,10 +102,3 @@ def _joined(name: str, below: Any, above: Any) -> tuple[Any, bool, bool]:
         kept = tuple(one for one in below if getattr(one, first) not in mine)
         return (*kept, *above), bool(kept), bool(above)
     return above, False, True
-
-
-def _with(config: RepoConfig, name: str, value: Any) -> RepoConfig:
-    section, _, inner = name.rpartition(".")
-    if not section:
-        return replace(config, **{inner: value})
-    return replace(config, **{section: replace(getattr(config, section), **{inner: value})})

@@ -16,10 +16,10 @@ from bot.git.run import RemoteAccess
 from bot.github.client import GitHubApp, InstallationClient
 from bot.github.types import Pull, TokenPurpose
 from bot.kinds.resolve import Merge
-from bot.kinds.shape import OnFork
+from bot.kinds.shape import OnFork, WorkFolders
 from bot.models import PUSHED, Fork, Repo, Thread
 from bot.repo_config import RepoConfig, layers
-from bot.repo_config.layers import ConfigLayer
+from bot.repo_config.layers import ConfigLayer, LayeredConfig
 from bot.sessions import account_repository
 from bot.sessions.services import Services
 from bot.settings import Settings
@@ -84,6 +84,8 @@ async def restore_mirror(services: Services, turn: Turn) -> None:
         return
     thread = (await sessions.session(services.store, turn.key.session)).thread
     access = await remote_access(services, thread, TokenPurpose.READ_REPOSITORY)
+    if rules := turn.part(WorkFolders).rules_sha:
+        await services.cache.fetch(thread.repo.id, access, rules)
     merged = turn.part(Merge).sha
     if merged is None or turn.tip_sha is None:
         await services.cache.fetch(thread.repo.id, access, turn.base_sha)
@@ -253,11 +255,13 @@ async def config_of(reads: InstallationClient, repo: Repo, store: Store) -> Repo
         raise
     shared = await account_repository.of(reads, store, repo.owner)
     choices = {} if own else await accounts.settings_of(store, reads.id)
-    found = await asyncio.to_thread(account_settings.defaults, choices, shared.config, repo.owner)
+    found = LayeredConfig()
+    if choices or shared.config is not None:
+        found = await asyncio.to_thread(account_settings.defaults, choices, shared.config, repo.owner)
     found = found.under(own) if own else found
     await dashboards.heard_config(store, repo, reads.id, wanted=found.config.dashboard)
     state = ConfigState.OK if own else ConfigState.MISSING
-    await repo_configs.note(store, repo.id, state, values=found.rows())
+    await repo_configs.note(store, repo.id, state, values=found.rows() if found.origins else ())
     return found.config
 
 

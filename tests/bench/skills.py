@@ -59,7 +59,9 @@ def timed(into: list[float]) -> Iterator[None]:
 
 async def measure(cli: Cli, plugins: Sequence[Plugin], turn: int) -> tuple[int, list[float], list[float]]:
     """Return the bytes of the first request, and the seconds to that request and of whole runs."""
-    sizes, whole, first = [], [], []
+    sizes: list[int] = []
+    whole: list[float] = []
+    first: list[float] = []
     for n in range(RUNS):
         cli.model.default(Script([Say("Done.")]))
         seen = len(cli.model.requests)
