@@ -59,6 +59,12 @@ def in_brief(request: str) -> str:
     return f"{asked.rstrip()} (by the plan that was approved)".strip() if found else request
 
 
+def apart(request: str) -> tuple[str, str]:
+    """Divide a request into the person's words, and the approved plan that was added to them."""
+    asked, found, plan = request.partition(_PLAN)
+    return asked.rstrip(), f"\n\n{found}{plan}" if found else ""
+
+
 def go_on_with(shown: str, words: str) -> str:
     """Write the request of a turn that begins with a late yes to the agent's question, and words beside the yes."""
     return f"Go on where you stopped. What you asked permission for is allowed now:\n\n{shown}\n\n{words}".strip()

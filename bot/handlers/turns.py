@@ -15,6 +15,7 @@ from bot.funds import BudgetTerms, Funds, FundsState, Raise
 from bot.handlers.desk import Desk, Handled, acted, ignored, refused
 from bot.kinds import TRAITS
 from bot.kinds.shape import Aim, Places
+from bot.knowhow import asking
 from bot.models import SessionId, Spot, Step, Thread, TurnState
 from bot.sessions.money import spending_limits
 from bot.store import conversation, environments, sessions, spend
@@ -76,8 +77,10 @@ async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
 
 
 async def work(wish: Wish, remark: Remark, desk: Desk) -> Handled:
-    """Pass the words to the agent at work, or start a turn; words with options are always a turn."""
-    if wish.prompt and wish.options == NO_OPTIONS and not remark.closed_to_us:
+    """Pass the words to the agent at work, or start a turn; words with options, and commands of the repository, are
+    always a turn."""
+    own = wish.prompt.startswith("/") and asking.name_of(wish.prompt) is not None
+    if wish.prompt and not own and wish.options == NO_OPTIONS and not remark.closed_to_us:
         noted = await steer(wish, remark, desk)
         if noted is not None:
             return noted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import posixpath
 import re
@@ -22,6 +23,15 @@ class Subagents:
 
     at_once: int
     most: int
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """Skills, agents and commands that the host gives to the agent, as files by their paths."""
+
+    name: str
+    files: Mapping[str, bytes]
+    executable: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,7 @@ class AgentRun:
     task_tokens: int | None = None  # the model is told that it has about so many, and paces itself; None: it is not
     attempt: int = 0  # the number of this run in its turn, from 0
     beside: Mapping[str, Path] = field(default_factory=dict)  # the prompt's files on the host, by their names inside
+    plugins: Sequence[Plugin] = ()
     folder_rules: Mapping[str, str] = field(default_factory=dict)  # given to an agent that first touches the folder
     known_folders: tuple[str, ...] = ()  # whose rules the agent has already, but not its sub-agents
 
@@ -125,6 +136,13 @@ def folder_rules_files(run: AgentRun, layout: Layout) -> dict[str, bytes]:
 def context_folder(layout: Layout, turn: int, attempt: int = 0) -> str:
     """Return the folder of the files beside a prompt. It is outside the work tree, so they do not come home."""
     return posixpath.join(turn_folder(layout, turn, attempt), "context")
+
+
+def plugin_folder(layout: Layout, run: AgentRun, name: str) -> str:
+    """Return the folder of a plugin, outside the work tree for the same reason. Nobody inside can know its path before
+    the run and leave a hook there."""
+    secret = hashlib.sha256(f"plugins:{run.token}".encode()).hexdigest()[:16]
+    return posixpath.join(turn_folder(layout, run.turn, run.attempt), f"plugins-{secret}", name)
 
 
 REPLACEMENT = "\ufffd"

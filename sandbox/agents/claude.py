@@ -19,6 +19,7 @@ from sandbox.agents.base import (
     folder_rules_path,
     instructions_path,
     one_line,
+    plugin_folder,
     shorten,
 )
 from sandbox.agents.claude_lines import slim
@@ -37,11 +38,17 @@ UNFIT_TOOLS = (
     "Workflow",  # starts dozens of agents that we cannot count
     "ListAgents",  # there are no other sessions and no background agents
     "SendMessage",
-    "Skill",  # the program's own are switched off, and the repository's are not read
     "ReportFindings",  # reviews use our schema
     "Bash(git push *)",  # the host pushes; inside there is neither a remote nor a credential
 )
-SETTINGS: dict[str, Any] = {"attribution": {"commit": "", "pr": ""}, "includeCoAuthoredBy": False}
+SKILL = "Skill"
+"""The tool that reads a skill. The program's own skills are switched off."""
+SETTINGS: dict[str, Any] = {
+    "attribution": {"commit": "", "pr": ""},
+    "includeCoAuthoredBy": False,
+    "disableSkillShellExecution": True,  # reading a skill runs nothing: the agent runs commands, as any others
+    "enabledPlugins": {"cc-plugin-plugin-authoring@builtin": False},  # a skill that no turn needs
+}
 LEAST_BUDGET_USD = 0.01
 TOUCHING_TOOLS = "Read|Edit|Write|NotebookEdit|Bash|Glob|Grep"
 HOOK_SECONDS = 10
@@ -69,11 +76,13 @@ class Claude:
             flags += ["--append-system-prompt-file", instructions_path(layout, run.turn, run.attempt)]
         if run.beside or run.folder_rules:
             flags += ["--add-dir", context_folder(layout, run.turn, run.attempt)]
+        for plugin in run.plugins:
+            flags += ["--plugin-dir", plugin_folder(layout, run, _plain(plugin.name))]
         if run.schema is not None:
             flags += ["--json-schema", json.dumps(run.schema)]
         if run.allowed_tools:
             flags += ["--allowedTools", *map(_plain, run.allowed_tools)]
-        unfit: tuple[str, ...] = UNFIT_TOOLS
+        unfit: tuple[str, ...] = UNFIT_TOOLS if run.plugins else (*UNFIT_TOOLS, SKILL)
         if run.subagents is not None and run.subagents.most < 1:
             unfit += tuple(sorted(SPAWNING))
         return [*flags, "--disallowedTools", *map(_plain, (*unfit, *run.denied_tools))]

@@ -99,6 +99,11 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     assert session.agent_session_id is not None
     may = rights_of(turn)
     files = await briefing.shelved(services, turn)
+    plugins = []
+    if turn.part(AgentReading).know_how:
+        from bot.sessions.reading import know_how
+
+        plugins = await know_how.shelved(services, turn)
     where, rules = turn.part(WorkFolders), dict[str, str]()
     if where.rules_sha:
         from bot.sessions.reading import folder_rules  # only repositories that have such rules enter it
@@ -127,6 +132,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             schema=kinds.of(turn).schema,
             attempt=turn.attempt,
             beside=files,
+            plugins=plugins,
             folder_rules=rules,
             known_folders=tuple(map(posixpath.dirname, where.rules)),
         )

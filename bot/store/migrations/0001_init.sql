@@ -56,6 +56,15 @@ CREATE TABLE installation_settings (
     PRIMARY KEY (installation_id, name)
 );
 
+CREATE TABLE account_repositories (            -- an account's `.github`, as we last read it
+    installation_id BIGINT PRIMARY KEY,
+    repo            TEXT,                      -- JSON; NULL: the account has none, or the App is not installed on it
+    config          TEXT,                      -- its `.github/forgehand.yml`; NULL: it has none that can be used
+    problem         TEXT,                      -- what is wrong with that file, in words
+    know_how        INTEGER NOT NULL,          -- it has skills, agents or commands
+    read_at         DOUBLE PRECISION NOT NULL  -- 0: read it again
+);
+
 CREATE TABLE repos (
     id              BIGINT PRIMARY KEY,
     installation_id BIGINT NOT NULL,
@@ -66,6 +75,7 @@ CREATE TABLE repos (
     updated_at      DOUBLE PRECISION NOT NULL,
     config_state    TEXT CHECK (config_state IN ('ok', 'missing', 'error')), -- of the last look; NULL: none yet
     config_problem  TEXT,                      -- what is wrong with it, in words
+    config_values   TEXT,                      -- JSON: each key that is set, its value, and where that stands
     config_read_at  DOUBLE PRECISION,
     removed_at      DOUBLE PRECISION,          -- the App may not see it any more
     purged_at       DOUBLE PRECISION           -- and what we held of it is gone too

@@ -1,9 +1,12 @@
 -- Rows of each table, for later migrations to go over.
 INSERT INTO installations (id, account, account_id, state, updated_at) VALUES
     (1, 'octo', 10, 'active', 1790000000.0);
+INSERT INTO account_repositories (installation_id, repo, config, problem, know_how, read_at) VALUES
+    (1, '{"id":9,"owner":"octo","name":".github","private":true,"default_branch":"main"}', NULL, 'line 2: no such key', 1,
+     1790000000.0);
 INSERT INTO repos (id, installation_id, owner, name, private, default_branch, config_state, config_problem,
-                   config_read_at, updated_at, removed_at) VALUES
-    (7, 1, 'octo', 'calc', 1, 'main', 'error', 'line 2: no such key', 1790000001.0, 1790000000.0, 1790000800.0);
+                   config_values, config_read_at, updated_at, removed_at) VALUES
+    (7, 1, 'octo', 'calc', 1, 'main', 'error', 'line 2: no such key', '[]', 1790000001.0, 1790000000.0, 1790000800.0);
 INSERT INTO threads (id, repo_id, installation_id, number, is_pull, told_refused) VALUES
     ('7#5', 7, 1, 5, 0, 0);
 INSERT INTO sessions (id, thread_id, branch, created_at, budget_usd) VALUES
