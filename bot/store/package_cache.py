@@ -165,6 +165,10 @@ class PackageCache:
         renewed = msgspec.structs.replace(head, at=self._clock())
         await asyncio.to_thread(_write_head, self._answer(account, question), renewed)
 
+    def age(self, head: CachedHead) -> float:
+        """Return how long ago the registry has last said so."""
+        return self._clock() - head.at
+
     @property
     def size(self) -> int:
         return sum(self._totals.values())
