@@ -39,6 +39,7 @@ _FOR_YARN = 'if (/yarn/.test(process.argv[1] || "")) process.env.npm_config_alwa
 class NpmDialect(RegistryDialect):
     name = "npm"
     label = "an npm registry"
+    files = (".tgz", ".tar.gz")
     scope_words = "an npm scope, such as `@acme`"
 
     def admits(self, method: str, path: str, query: str) -> RegistryTarget | None:

@@ -122,6 +122,8 @@ class RegistryDialect(ABC):
 
     name: ClassVar[str]
     label: ClassVar[str]
+    files: ClassVar[tuple[str, ...]] = ()
+    """Ends of the names of packages. An index may name no other file below the prefix, where the credential goes."""
     takes_scopes: ClassVar[bool] = True
     scope_words: ClassVar[str] = ""
     """Says what a scope looks like."""
