@@ -6,7 +6,16 @@ import re
 from collections.abc import Sequence
 
 from bot.registries.addresses import encoded
-from bot.registries.shape import READING, ClientSetup, Door, PackageName, RegistryDialect, RegistryTarget, Use
+from bot.registries.shape import (
+    READING,
+    SHOWN_BY,
+    ClientSetup,
+    Door,
+    PackageName,
+    RegistryDialect,
+    RegistryTarget,
+    Use,
+)
 
 _MODULE = r"[a-z0-9!._~-]+(?:/[a-z0-9!._~-]+){0,30}"
 _VERSION = r"v[0-9]+\.[0-9]+\.[0-9]+[a-z0-9!.+-]{0,200}"
@@ -60,5 +69,5 @@ def _written(text: str) -> str:
 
 
 def _address(door: Door) -> str:
-    scheme, _, rest = door.base.partition("://")
-    return f"{scheme}://forgehand:{door.token}@{rest}".rstrip("/")
+    """Put the token into the path: Go sends a name and password over TLS only, and the route inside has none."""
+    return f"{door.base}{SHOWN_BY}{door.token}"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bot.registries.addresses import below, encoded, plain_address
+from bot.registries.addresses import below, encoded, plain_address, within
 
 if TYPE_CHECKING:
     from bot.registries.shape import IndexPage, RegistryDialect
@@ -35,6 +35,8 @@ def placed(dialect: RegistryDialect, page: IndexPage, link: str) -> str | None:
     target = dialect.admits("GET", path, "") if path else None
     if path and target and target.url == url and target.immutable:
         return page.inside + encoded(path) + hash_sign + fragment
+    if within(dialect.prefix, url) and not url.partition("?")[0].endswith(dialect.files):
+        return None
     return page.inside + page.signer.path(url) + hash_sign + fragment
 
 

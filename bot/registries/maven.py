@@ -17,6 +17,7 @@ _METADATA = re.compile(
 _FILE = re.compile(
     rf"(?P<group>{_SEGMENT}(?:/{_SEGMENT}){{0,38}})/(?P<artifact>{_SEGMENT})/(?P<version>{_SEGMENT})/(?P<file>{_SEGMENT})"
 )
+_LOGGING = "org.slf4j.simpleLogger.showThreadName=false\norg.slf4j.simpleLogger.showLogName=false\n"
 _LOGGED = (".jar", ".war", ".ear", ".aar", ".zip", ".pom", ".klib", ".module")
 
 
@@ -65,7 +66,10 @@ class MavenDialect(RegistryDialect):
             "<activeProfiles><activeProfile>forgehand</activeProfile></activeProfiles>"
             "</settings>\n"
         )
-        return ClientSetup({"maven/settings.xml": text}, {"MAVEN_OPTS": f"-Dmaven.conf={folder}/maven"})
+        return ClientSetup(
+            {"maven/settings.xml": text, "maven/logging/simplelogger.properties": _LOGGING},
+            {"MAVEN_OPTS": f"-Dmaven.conf={folder}/maven"},
+        )
 
 
 def _id(name: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from functools import partial
 
-from bot.registries.addresses import encoded
+from bot.registries.addresses import canonical, encoded
 from bot.registries.links import json_links, placed
 from bot.registries.shape import (
     READING,
@@ -26,14 +27,19 @@ _TARBALL = re.compile(rf"(?P<name>{_NAME})/-/(?:@{_PLAIN}/|[A-Za-z0-9._-]+/)?(?P
 _ASIDE = re.compile(rf"-/(?:ping|v1/search|npm/v1/keys|npm/v1/attestations/{_NAME}@[^/]+|package/{_NAME}/dist-tags)")
 _QUESTIONS = ("-/npm/v1/security/advisories/bulk", "-/npm/v1/security/audits/quick")
 """What `npm audit` and `npm install` post to learn of advisories. They change nothing."""
-_SCOPE = re.compile(rf"@{_PLAIN}")
-_DOWNLOAD = re.compile(rf"(?:.*/)?download/(?P<name>{_NAME})/(?P<version>[^/]+)/[0-9a-f]{{32,128}}")
+_ROUTE = re.compile(r"(?:.*/)?gateway/packages/(?P<door>[a-z0-9-]+)/(?P<path>.+)")
+_LOCKED = re.compile(rf"(?:[^@]*?/)??(?P<path>(?P<name>{_NAME})/-/.+\.tgz)")
+_DOWNLOAD = re.compile(rf"(?:.*/)?(?P<path>download/(?P<name>{_NAME})/(?P<version>[^/]+)/[0-9a-f]{{32,128}})")
+"""GitHub's form of a tarball's address."""
 _VERSION = re.compile(r"-(\d+\.\d+\.[A-Za-z0-9.+-]+)\.tgz")
+_FOR_YARN = 'if (/yarn/.test(process.argv[1] || "")) process.env.npm_config_always_auth = "true";\n'
+"""Without it, Yarn 1 sends a token only for scopes. npm warns about it."""
 
 
 class NpmDialect(RegistryDialect):
     name = "npm"
     label = "an npm registry"
+    files = (".tgz", ".tar.gz")
     scope_words = "an npm scope, such as `@acme`"
 
     def admits(self, method: str, path: str, query: str) -> RegistryTarget | None:
@@ -41,7 +47,7 @@ class NpmDialect(RegistryDialect):
             return RegistryTarget(self.prefix + path, Use.ADVICE) if path in _QUESTIONS and not query else None
         if method not in READING:
             return None
-        if found := _TARBALL.fullmatch(path):
+        if found := _TARBALL.fullmatch(path) or _DOWNLOAD.fullmatch(path):
             url = self.prefix + encoded(path)
             return RegistryTarget(url, Use.PACKAGE, subject=found["name"], package=self.package(path), immutable=True)
         if _ASIDE.fullmatch(path):
@@ -51,6 +57,19 @@ class NpmDialect(RegistryDialect):
             rest = f"/{encoded(found['version'])}" if found["version"] else ""
             return RegistryTarget(self.prefix + name + rest, Use.INDEX, subject=found["name"], rewritten=True)
         return None
+
+    def led(self, path: str, door: Door, doors: Sequence[Door]) -> tuple[Door, str]:
+        """Find what a lock file means: npm puts the paths in it below the default registry's, whoever has them."""
+        plain = canonical(path) or ""
+        if found := _ROUTE.fullmatch(plain):
+            named = next((one for one in doors if one.name == found["door"] and one.dialect.name == self.name), door)
+            return named, found["path"]
+        if not (found := _LOCKED.fullmatch(plain) or _DOWNLOAD.fullmatch(plain)):
+            return door, path
+        name, path = found["name"], found["path"]
+        return next(
+            (one for one in doors if one.dialect.name == self.name and self.claims(one.scopes, name)), door
+        ), path
 
     def package(self, path: str) -> PackageName | None:
         if found := _DOWNLOAD.fullmatch(path):
@@ -71,13 +90,22 @@ class NpmDialect(RegistryDialect):
 
     @classmethod
     def setup(cls, doors: Sequence[Door], folder: str) -> ClientSetup:
-        lines = ["audit=false", "fund=false", "update-notifier=false"]
+        """Write a user's .npmrc, and a module that says the same to each program of Node.js.
+
+        A repository's own .npmrc counts more than a user's, and names the registry's real address. Only variables count
+        more than both, and a scope's has a name that shells drop. So the module sets them."""
+        main = next((one for one in doors if not one.scopes), None)
         # Addresses inside are those of one command: a lock file must not keep them.
-        lines += ["omit-lockfile-registry-resolved=true", "replace-registry-host=always"]
-        for door in doors:
-            lines += [f"{scope}:registry={door.base}" for scope in door.scopes if _SCOPE.fullmatch(scope)]
-            lines += [] if door.scopes else [f"registry={door.base}"]
-            lines.append(f"//{door.base.partition('://')[2]}:_authToken={door.token}")
-        path = f"{folder}/npmrc"
-        variables = {"NPM_CONFIG_USERCONFIG": path, "npm_config_userconfig": path}
-        return ClientSetup({"npmrc": "\n".join(lines) + "\n"}, variables)
+        options = {"audit": "false", "fund": "false", "update-notifier": "false"}
+        options["omit-lockfile-registry-resolved"] = "true"
+        if main:
+            options |= {"registry": main.base, "replace-registry-host": "always"}
+        options |= {f"{scope}:registry": door.base for door in doors for scope in door.scopes}
+        tokens = {f"//{door.base.partition('://')[2]}:_authToken": door.token for door in doors}
+        lines = [f"{name}={value}\n" for name, value in {**options, **tokens}.items()]
+        says = json.dumps({f"npm_config_{name.replace('-', '_')}": value for name, value in options.items()})
+        module = f"Object.assign(process.env, {says});\n{_FOR_YARN}"
+        files = {"npm/npmrc": "".join(lines), "npm/options.cjs": module}
+        variables = {"NPM_CONFIG_USERCONFIG": f"{folder}/npm/npmrc"}
+        variables["NODE_OPTIONS"] = f"--require={folder}/npm/options.cjs"
+        return ClientSetup(files, variables)

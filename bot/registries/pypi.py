@@ -32,6 +32,7 @@ _SIMPLE = re.compile(r"(?:.*/)?(\+?simple/)")
 class PypiDialect(RegistryDialect):
     name = "pypi"
     label = "a PyPI registry"
+    files = (".whl", ".tar.gz", ".tar.bz2", ".zip")
     scope_words = "a project's name or its beginning, such as `acme-*`"
 
     def parts(self, address: str) -> tuple[str, str]:

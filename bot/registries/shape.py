@@ -25,6 +25,8 @@ from bot.registries.signing import SIGNED, Signer
 MOST_OF_AN_INDEX = 32 << 20
 """Bytes of an index document that is rewritten; a larger one is refused."""
 READING = ("GET", "HEAD")
+SHOWN_BY = "~"
+"""Begins a path's first segment that holds the token, for clients that can send no header."""
 
 
 class RegistryRefusal(BotError):
@@ -120,6 +122,8 @@ class RegistryDialect(ABC):
 
     name: ClassVar[str]
     label: ClassVar[str]
+    files: ClassVar[tuple[str, ...]] = ()
+    """Ends of the names of packages. An index may name no other file below the prefix, where the credential goes."""
     takes_scopes: ClassVar[bool] = True
     scope_words: ClassVar[str] = ""
     """Says what a scope looks like."""
@@ -166,6 +170,10 @@ class RegistryDialect(ABC):
         """Read name and version from the path of a package's file."""
         return None
 
+    def led(self, path: str, door: Door, doors: Sequence[Door]) -> tuple[Door, str]:
+        """Return the registry and the path that a client means by a path below a door's route."""
+        return door, path
+
     def rewrite(self, body: bytes, page: IndexPage) -> bytes:
         """Make the addresses in an index lead to our route; raise RegistryRefusal if the document is hostile."""
         return body
@@ -178,6 +186,12 @@ class RegistryDialect(ABC):
     def setup(cls, doors: Sequence[Door], folder: str) -> ClientSetup:
         """Configure the clients for all opened registries of this kind; the files will lie in `folder`."""
         return ClientSetup()
+
+
+def token_in(path: str) -> tuple[str, str]:
+    """Take the token out of a path that begins with one; return both."""
+    first, _, rest = path.partition("/")
+    return (first.removeprefix(SHOWN_BY), rest) if first.startswith(SHOWN_BY) else ("", path)
 
 
 def out_of_scope(subject: str | None, door: Door, doors: Sequence[Door]) -> bool:

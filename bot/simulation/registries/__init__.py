@@ -13,9 +13,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Self
 
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Route
 
 from bot.simulation.loopback import serving
 from bot.simulation.registries import cargo, go, maven, npm, pypi
@@ -61,7 +62,7 @@ class SimulatedRegistries:
     @asynccontextmanager
     async def running(cls, authorisation: str, port: int = 0) -> AsyncIterator[Self]:
         one = cls(authorisation)
-        async with serving(one._private, port) as own, serving(one._files) as files:
+        async with serving(_app(one._answer), port) as own, serving(_app(one._file)) as files:
             one.url, one.files_url = f"http://127.0.0.1:{own}", f"http://127.0.0.1:{files}"
             yield one
 
@@ -82,23 +83,14 @@ class SimulatedRegistries:
         secret = self.authorisation.partition(" ")[2] or self.authorisation
         return [one for one in self.requests if one.files_host and secret in "".join(one.headers.values())]
 
-    async def _private(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = self._noted(scope, receive, files_host=False)
-        await self._answer(request)(scope, receive, send)
-
-    async def _files(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = self._noted(scope, receive, files_host=True)
-        await self._file(request)(scope, receive, send)
-
-    def _noted(self, scope: Scope, receive: Receive, *, files_host: bool) -> Request:
-        request = Request(scope, receive)
-        sent = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
+    def _note(self, request: Request, *, files_host: bool) -> None:
+        sent = request.scope["raw_path"].decode("latin-1").partition("?")[0]
         self.requests.append(
             SeenRequest(request.method, sent, request.url.query, dict(request.headers), files_host=files_host)
         )
-        return request
 
     def _answer(self, request: Request) -> Response:
+        self._note(request, files_host=False)
         path = request.url.path
         public, _, rest = path.removeprefix("/").partition("/")
         kind, _, rest = rest.partition("/")
@@ -117,6 +109,7 @@ class SimulatedRegistries:
         return self._stored(request, shelf.plain.get(rest))
 
     def _file(self, request: Request) -> Response:
+        self._note(request, files_host=True)
         public, _, rest = request.url.path.removeprefix("/").partition("/")
         kind, _, rest = rest.partition("/")
         if f"{public}/{kind}" not in self.shelves:
@@ -132,6 +125,15 @@ class SimulatedRegistries:
             return StreamingResponse(_generated(found), headers={"Content-Length": str(found)})
         data = found if isinstance(found, bytes) else found.data
         return _with_etag(request, Response(data, media_type="application/octet-stream"))
+
+
+def _app(answer: Callable[[Request], Response]) -> Starlette:
+    async def answered(request: Request) -> Response:
+        return answer(request)
+
+    return Starlette(
+        routes=[Route("/{path:path}", answered, methods=["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH"])]
+    )
 
 
 async def _generated(size: int) -> AsyncIterator[bytes]:

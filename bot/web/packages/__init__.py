@@ -13,6 +13,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import ClientDisconnect
@@ -29,13 +30,14 @@ from bot.registries.shape import (
     RegistryRefusal,
     RegistryRequest,
     Use,
+    token_in,
 )
 from bot.settings import Secret
 from bot.store.base import Store
 from bot.web.gateway.clients import GatewayRefusal, Room, read_body
 from bot.web.packages.fetched import FetchedPackages
 from bot.web.packages.fetching import PackageAnswer, PackageFetcher, PackageQuestion
-from bot.web.packages.opened import OpenedRegistries, Openings
+from bot.web.packages.opened import OpenedRegistries, Openings, shown_token
 
 __all__ = ["PATH", "PackageGateway"]
 
@@ -77,9 +79,10 @@ class PackageGateway:
             return
         answering = _Answering(send)
         try:
-            opened = await self._openings.of(scope["headers"])
+            place = _place(scope)
+            opened = await self._openings.of(place.token or shown_token(scope["headers"]))
             with self._room.place(opened.sha256, MOST_AT_ONCE, opened.installation):
-                question, page = await self._question(scope, receive, opened)
+                question, page = await self._question(scope, receive, opened, place)
                 work = self._answer(opened, question, page, answering.send)
                 await _while_connected(receive, work)
         except ClientDisconnect:
@@ -91,10 +94,9 @@ class PackageGateway:
                 await _refusal(error)(scope, receive, send)
 
     async def _question(
-        self, scope: Scope, receive: Receive, opened: OpenedRegistries
+        self, scope: Scope, receive: Receive, opened: OpenedRegistries, place: RoutePlace
     ) -> tuple[PackageQuestion, IndexPage]:
-        name, path = _route(scope)
-        registry = opened.one(name)
+        registry, path = opened.meant(place.registry, place.path)
         headers = {one.decode("latin-1").lower(): value.decode("latin-1") for one, value in scope["headers"]}
         method, query = scope["method"], scope["query_string"].decode("latin-1")
         target = registry.door.dialect.target(RegistryRequest(method, path, query), registry.signer)
@@ -110,7 +112,7 @@ class PackageGateway:
         inside = headers.get("x-forgehand-inside") or headers.get("host", "")
         if not _INSIDE.fullmatch(inside):
             raise RegistryRefusal(400, "The Host header must be the forwarder's own address.")
-        page = IndexPage(target.url, "", f"http://{inside}{PATH}{name}/", registry.signer)
+        page = IndexPage(target.url, "", f"http://{inside}{PATH}{registry.service.name}/", registry.signer)
         return PackageQuestion(method, registry, target, accept, body, beside), page
 
     async def _answer(self, opened: OpenedRegistries, question: PackageQuestion, page: IndexPage, send: Send) -> None:
@@ -171,7 +173,15 @@ def _start(status: int, content_type: str, size: int | None, encoding: str = "")
     return {"type": "http.response.start", "status": status, "headers": headers}
 
 
-def _route(scope: Scope) -> tuple[str, str]:
+@dataclass(frozen=True)
+class RoutePlace:
+    registry: str
+    token: str
+    """Shown in the path; empty if a header shows it."""
+    path: str
+
+
+def _place(scope: Scope) -> RoutePlace:
     """Take the path as it was sent, before anything in it is decoded."""
     sent = (scope.get("raw_path") or scope["path"].encode("utf-8", "surrogateescape")).decode("latin-1")
     found = _ROUTE.fullmatch(sent.removeprefix(PATH)) if sent.startswith(PATH) else None
@@ -179,7 +189,8 @@ def _route(scope: Scope) -> tuple[str, str]:
         raise RegistryRefusal(404, "Not found")
     if scope["method"] not in (*READING, "POST"):
         raise RegistryRefusal(405, "Registries are open for reading only.")
-    return found[1], found[2]
+    token, path = token_in(found[2])
+    return RoutePlace(found[1], token, path)
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes:

@@ -46,6 +46,12 @@ class OpenedRegistries:
             raise RegistryRefusal(404, "The repository's config opens no registry of this name.")
         return found
 
+    def meant(self, name: str, path: str) -> tuple[OpenedRegistry, str]:
+        """Return the registry that a client means by a path below one of them, and the path there."""
+        own = self.one(name)
+        door, path = own.door.dialect.led(path, own.door, [one.door for one in self.by_name.values()])
+        return self.one(door.name), path
+
     def is_silent(self, registry: OpenedRegistry, subject: str | None) -> bool:
         """Tell whether another registry answers for this project."""
         return out_of_scope(subject, registry.door, [one.door for one in self.by_name.values()])
@@ -60,9 +66,9 @@ class Openings:
         self._clock = clock
         self._known: OrderedDict[str, tuple[float, OpenedRegistries]] = OrderedDict()
 
-    async def of(self, headers: Iterable[tuple[bytes, bytes]]) -> OpenedRegistries:
+    async def of(self, token: str) -> OpenedRegistries:
         """Raise RegistryRefusal unless the token lives and is one for packages."""
-        sha256 = gateway.digest(shown_token(headers))
+        sha256 = gateway.digest(token)
         at, known = self._known.get(sha256, (0.0, None))
         if known is not None and time.monotonic() - at < KNOWN_SECONDS:
             return known
