@@ -99,6 +99,8 @@ class RepoConfig:
     setup: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     egress: tuple[str, ...] = ()
+    registries: tuple[str, ...] = ()
+    """Names of the account's package registries."""
     paths: Paths = field(default_factory=Paths)
     read_outsiders: bool = False
     dashboard: bool = False

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sandbox.agents.events import AgentEvent
+from sandbox.clients import PackageClients
 from sandbox.primitives import Layout
 
 
@@ -43,6 +44,7 @@ class AgentRun:
     effort: str | None = None  # how hard the model thinks; None: as the program has it
     attempt: int = 0  # the number of this run in its turn, from 0
     beside: Mapping[str, Path] = field(default_factory=dict)  # the prompt's files on the host, by their names inside
+    clients: PackageClients | None = None  # None: no registry is open
 
 
 class Decoder(Protocol):

@@ -14,7 +14,7 @@ from bot.errors import TransientError, UserError
 from bot.git.quarantine import Had, RepositoryPack
 from bot.kinds.resolve import Merge
 from bot.models import Step
-from bot.sessions import agent_memory, environments, setbacks, starting_point
+from bot.sessions import agent_memory, environments, packages, setbacks, starting_point
 from bot.sessions.environments import warm_start
 from bot.sessions.money import spending_limits
 from bot.sessions.money.budget import Prices
@@ -48,6 +48,7 @@ class _Place:
 async def run(services: Services, turn: Turn) -> Move:
     if spending_limits.is_metered(services):  # without a price, the gateway would refuse each request later
         Prices(services.settings.model.prices).of(turn.model)
+    await packages.require(services, turn)
     try:
         return await _furnished(services, turn)
     except EnvironmentGone as error:
@@ -154,9 +155,10 @@ async def _set_up(place: _Place, *, known: bool) -> None:
     commands, digest = repo_config.load(place.turn.config).setup, _digest(place.turn)
     if not commands or (known and place.row.setup_sha256 == digest):
         return
-    setup = place.environment.setup(commands, warm_start.SETUP_SECONDS)
     try:
-        results = await stop_command_if_disk_fills(place.services, place.environment, "setup", setup)
+        async with packages.opened(place.services, place.turn, warm_start.SETUP_SECONDS) as clients:
+            setup = place.environment.setup(commands, warm_start.SETUP_SECONDS, clients=clients)
+            results = await stop_command_if_disk_fills(place.services, place.environment, "setup", setup)
     except DiskFilled as filled:
         raise UserError(str(filled)) from None
     for result in results:

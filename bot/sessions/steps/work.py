@@ -8,7 +8,7 @@ from bot.agent import prompt
 from bot.errors import TransientError
 from bot.kinds.shape import AgentReading
 from bot.models import Outcome, Step
-from bot.sessions import agent_memory, dialogue, environments, kinds, moves, setbacks
+from bot.sessions import agent_memory, dialogue, environments, kinds, moves, packages, setbacks
 from bot.sessions.environments import meter
 from bot.sessions.money import spending_limits
 from bot.sessions.money.budget import full_name
@@ -115,6 +115,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             schema=kinds.of(turn).schema,
             attempt=turn.attempt,
             beside=files,
+            clients=await packages.for_the_agent(services, turn, turn.timeout_seconds + TOKEN_SLACK_SECONDS),
         )
     )
 

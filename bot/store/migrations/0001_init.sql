@@ -420,6 +420,7 @@ CREATE TABLE snapshots (
     setup_sha256 TEXT NOT NULL,                -- of the setup commands that have run in it
     setup        TEXT NOT NULL,                -- JSON: those commands
     egress       TEXT NOT NULL,                -- JSON: hosts that they may reach
+    registries   TEXT NOT NULL DEFAULT '[]',   -- JSON: registries that they may read
     commit_sha   TEXT NOT NULL,                -- what is checked out in it
     branch       TEXT NOT NULL,
     state        TEXT NOT NULL CHECK (state IN ('making', 'ready', 'condemned')),
