@@ -56,7 +56,8 @@ class MavenDialect(RegistryDialect):
         the settings that ours stand in for."""
         main = next((one for one in doors if not one.scopes), None)
         servers = "".join(_server(one) for one in doors)
-        mirrors = _mirror(main.name, "*", main.base) if main else ""
+        others = "".join(f",!{_id(one.name)}" for one in doors if one.scopes)
+        mirrors = _mirror(main.name, f"*{others}", main.base) if main else ""
         mirrors += _mirror("http", "external:http:*", "http://0.0.0.0/", "<blocked>true</blocked>")
         beside = "".join(_repositories(one) for one in doors if one.scopes)
         text = (

@@ -37,8 +37,12 @@ class PackageQuestion:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def may_be_known(self) -> bool:
+        return self.target.use is not Use.ADVICE
+
+    @property
     def is_kept(self) -> bool:
-        return self.method == "GET" and self.target.use is not Use.ADVICE
+        return self.method == "GET" and self.may_be_known
 
     @property
     def name(self) -> str:
@@ -92,7 +96,7 @@ class PackageFetcher:
     @asynccontextmanager
     async def answer(self, account: str, question: PackageQuestion) -> AsyncIterator[PackageAnswer]:
         async with AsyncExitStack() as stack:
-            cached = await self._cache.find(account, question.name) if question.is_kept else None
+            cached = await self._cache.find(account, question.name) if question.may_be_known else None
             if cached is not None:
                 stack.callback(cached.close)
                 if question.target.immutable or self._is_fresh(question, cached):
