@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,13 +80,15 @@ class PackageRig:
 
 
 @asynccontextmanager
-async def rigged(folder: Path) -> AsyncIterator[PackageRig]:
+async def rigged(folder: Path, elsewhere: SimulatedRegistries | None = None) -> AsyncIterator[PackageRig]:
+    """`elsewhere` names registries that another process runs."""
     store = await Store.open(folder / "state.db")
     vault = Vault(store, KeyRing([Secret(SECRET_KEY)]))
     await vault.prepare()
     cache = PackageCache(folder, 1 << 30)
     packages_app = PackageGateway(store, PackageFetcher(vault, LOOPBACK, cache), Secret(SECRET_KEY))
-    async with SimulatedRegistries.running(f"Bearer {SECRET}") as registries, serving(packages_app) as port:
+    running = nullcontext(elsewhere) if elsewhere else SimulatedRegistries.running(f"Bearer {SECRET}")
+    async with running as registries, serving(packages_app) as port:
         try:
             yield PackageRig(store, vault, packages_app, registries, port)
         finally:

@@ -7,7 +7,9 @@ to a host that must not see it.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -30,6 +32,7 @@ ANSWERS: dict[str, Callable[[Shelf, Request, str], Response]] = {
     "maven": maven.answer,
 }
 CHALLENGES = {"pypi": 'Basic realm="packages"', "cargo": "Cargo", "maven": 'Basic realm="packages"'}
+METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH"]
 NEIGHBOUR = "what only the registry's own people may read"
 """Lies outside every registry's prefix, behind the same credential."""
 
@@ -56,13 +59,17 @@ class SimulatedRegistries:
     """Where a path leads instead."""
     documents: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     """Answers with their types, that stand in for a registry's own: an index made by someone hostile."""
+    delay_seconds: float = 0.0
+    """How far away they are: each answer comes so much later."""
+    bytes_per_second: float = math.inf
+    """How fast each answer comes."""
     shelves: dict[str, Shelf] = field(default_factory=dict)
 
     @classmethod
     @asynccontextmanager
     async def running(cls, authorisation: str, port: int = 0) -> AsyncIterator[Self]:
         one = cls(authorisation)
-        async with serving(_app(one._answer), port) as own, serving(_app(one._file)) as files:
+        async with serving(one._app(one._answer), port) as own, serving(one._app(one._file)) as files:
             one.url, one.files_url = f"http://127.0.0.1:{own}", f"http://127.0.0.1:{files}"
             yield one
 
@@ -82,6 +89,16 @@ class SimulatedRegistries:
     def leaks(self) -> list[SeenRequest]:
         secret = self.authorisation.partition(" ")[2] or self.authorisation
         return [one for one in self.requests if one.files_host and secret in "".join(one.headers.values())]
+
+    def _app(self, answer: Callable[[Request], Response]) -> Starlette:
+        async def answered(request: Request) -> Response:
+            response = answer(request)
+            size = 0 if isinstance(response, StreamingResponse) else len(response.body)
+            if wait := self.delay_seconds + size / self.bytes_per_second:
+                await asyncio.sleep(wait)
+            return response
+
+        return Starlette(routes=[Route("/{path:path}", answered, methods=METHODS)])
 
     def _note(self, request: Request, *, files_host: bool) -> None:
         sent = request.scope["raw_path"].decode("latin-1").partition("?")[0]
@@ -125,15 +142,6 @@ class SimulatedRegistries:
             return StreamingResponse(_generated(found), headers={"Content-Length": str(found)})
         data = found if isinstance(found, bytes) else found.data
         return _with_etag(request, Response(data, media_type="application/octet-stream"))
-
-
-def _app(answer: Callable[[Request], Response]) -> Starlette:
-    async def answered(request: Request) -> Response:
-        return answer(request)
-
-    return Starlette(
-        routes=[Route("/{path:path}", answered, methods=["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH"])]
-    )
 
 
 async def _generated(size: int) -> AsyncIterator[bytes]:

@@ -14,12 +14,17 @@ from collections.abc import Mapping
 from bot.simulation.registries.shelf import StoredPackage
 
 
-def npm(name: str, version: str, *, says: str = "", requires: Mapping[str, str] | None = None) -> StoredPackage:
+def npm(
+    name: str, version: str, *, says: str = "", requires: Mapping[str, str] | None = None, size: int = 0
+) -> StoredPackage:
+    """Make a package; `size` bytes of it are data that does not compress."""
     manifest = {"name": name, "version": version, "main": "index.js", "dependencies": dict(requires or {})}
     files = {
         "package/package.json": json.dumps(manifest).encode(),
         "package/index.js": f"module.exports = {json.dumps(says or name)};\n".encode(),
     }
+    if size:
+        files["package/data.bin"] = hashlib.shake_128(name.encode()).digest(size)
     return StoredPackage(name, version, f"{name.rpartition('/')[2]}-{version}.tgz", _tar(files), dict(requires or {}))
 
 
