@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,7 +67,7 @@ def add(  # noqa: PLR0913, PLR0917 - typer reads its options here
     kept_as = "none" if public else "basic" if user else "header" if header else "bearer"
     wish = RegistryWish(name, kind, address, scope, hosts, kept_as, user or header)
     secret = None if public else _secret(name, secret_file)
-    typer.echo(console.run(_add(config, wish, secret, installation)))
+    typer.echo(console.run(store(settings.from_environment(config), wish, secret, installation)))
 
 
 def _secret(name: str, file: Path | None) -> Secret:
@@ -82,21 +83,21 @@ def _secret(name: str, file: Path | None) -> Secret:
         console.fail(f"The secret cannot be read: {reason}.")
 
 
-async def _add(config: Path | None, wish: RegistryWish, secret: Secret | None, account: str | None) -> str:
+async def store(values: Mapping[str, str], wish: RegistryWish, secret: Secret | None, account: str | None) -> str:
+    """Store a registry, whether the service runs or not; say how a first request to it ended."""
     from bot.outside import probing, registries, services
     from bot.store.outside_services import CredentialKind, OutsideService, Purpose
 
-    values = settings.from_environment(config)
     inside = settings.read_inside(values)
-    async with opened(values, writes=True) as (store, vault, _):
-        place, words = await installation_of(store, account)
+    async with opened(values, writes=True) as (rows, vault, _):
+        place, words = await installation_of(rows, account)
         service = OutsideService(
             place, Purpose.REGISTRY, wish.name, wish.kind, wish.address, "operator",
             scope=wish.scope, options={registries.HOSTS: wish.hosts} if wish.hosts else {},
             credential=CredentialKind(wish.credential), credential_name=wish.credential_name,
         )  # fmt: skip
         registries.check(service)
-        await services.keep(store, vault, service, secret, account=words, inside=inside)
+        await services.keep(rows, vault, service, secret, account=words, inside=inside)
         trial = await probing.try_out(service, vault, inside)
     return f"{wish.name} is stored for {words}. {trial.words}"
 
