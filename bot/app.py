@@ -169,24 +169,23 @@ async def _ways_in(
     stack: AsyncExitStack, settings: Settings, store: Store, kept: Vault, clock: Clock, metrics: ServiceMetrics
 ) -> WaysIn:
     """Make what answers environments: the model's gateway, and the one for packages."""
-    gateway = _gateway(store, await _credentials(settings, kept), settings, clock)
+    gateway = Gateway(
+        store,
+        await _credentials(settings, kept),
+        settings.model.upstream,
+        clock,
+        table=Prices(settings.model.prices),
+        ceilings=Ceilings.of(settings.limits),
+        dialect=Dialect(settings.model.admitted),
+    )
     stack.push_async_callback(gateway.close)
-    packages = _packages(store, kept, settings, clock)
+    cache = PackageCache(settings.data_dir, settings.package_cache_bytes, clock)
+    fetcher = PackageFetcher(kept, settings.inside, cache)
+    packages = PackageGateway(store, fetcher, settings.secret_keys[0], clock)
     stack.push_async_callback(packages.close)
     metrics.refused, metrics.left_out = gateway.refusals, gateway.left_out
     metrics.packages, metrics.package_bytes = packages.outcomes, packages.bytes
     return WaysIn(gateway, {packages_path: packages}, gateway.closing)
-
-
-def _gateway(store: Store, credentials: Credentials, settings: Settings, clock: Clock) -> Gateway:
-    table, ceilings = Prices(settings.model.prices), Ceilings.of(settings.limits)
-    dialect = Dialect(settings.model.admitted)
-    return Gateway(store, credentials, settings.model.upstream, clock, table=table, ceilings=ceilings, dialect=dialect)
-
-
-def _packages(store: Store, kept: Vault, settings: Settings, clock: Clock) -> PackageGateway:
-    cache = PackageCache(settings.data_dir, settings.package_cache_bytes, clock)
-    return PackageGateway(store, PackageFetcher(kept, settings.inside, cache), settings.secret_keys[0], clock)
 
 
 def _gateway_door(e2b: E2BSettings | None, gateway: ASGIApp) -> Mount:

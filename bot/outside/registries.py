@@ -7,7 +7,7 @@ from typing import Final
 
 from bot.errors import UserError
 from bot.registries import DIALECTS
-from bot.registries.shape import Door, RegistryDialect
+from bot.registries.shape import RegistryDialect, RegistryDoor
 from bot.store.outside_services import OutsideService
 
 PATH: Final = "/gateway/packages/"
@@ -19,8 +19,8 @@ _HOST = re.compile(r"(?:\*\.)?[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 _SCOPE = re.compile(r"[A-Za-z0-9@._/*~-]{1,100}")
 
 
-def door(service: OutsideService, base: str = "", token: str = "") -> Door:
-    return Door(service.name, base, token, dialect_of(service), words(service.scope))
+def door(service: OutsideService, base: str = "", token: str = "") -> RegistryDoor:
+    return RegistryDoor(service.name, base, token, dialect_of(service), words(service.scope))
 
 
 def dialect_of(service: OutsideService) -> RegistryDialect:

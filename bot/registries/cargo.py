@@ -10,16 +10,16 @@ from bot.registries.addresses import encoded, plain_address, within
 from bot.registries.shape import (
     READING,
     ClientSetup,
-    Door,
     IndexPage,
     PackageName,
     RegistryDialect,
+    RegistryDoor,
     RegistryRefusal,
     RegistryRequest,
     RegistryTarget,
     Use,
 )
-from bot.registries.signing import Signer
+from bot.registries.signing import LinkSigner
 
 CRATES = "-/crate/"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
@@ -46,11 +46,11 @@ class CargoDialect(RegistryDialect):
         kept = address.removesuffix("index/")
         return (kept, "index/") if kept != address and kept.endswith("/") else (address, "")
 
-    def target(self, request: RegistryRequest, signer: Signer) -> RegistryTarget:
+    def target(self, request: RegistryRequest, signer: LinkSigner) -> RegistryTarget:
         found = _CRATE.fullmatch(request.path.replace("%2B", "+")) if request.method in READING else None
         return self._crate(found, signer) if found else super().target(request, signer)
 
-    def _crate(self, found: re.Match[str], signer: Signer) -> RegistryTarget:
+    def _crate(self, found: re.Match[str], signer: LinkSigner) -> RegistryTarget:
         template = bytes.fromhex(found["template"]).decode("latin-1") if len(found["template"]) % 2 == 0 else ""
         if not signer.holds(found["signature"], template):
             raise RegistryRefusal(403, "No index of this registry has named this address.")
@@ -93,7 +93,7 @@ class CargoDialect(RegistryDialect):
         ).encode()
 
     @classmethod
-    def setup(cls, doors: Sequence[Door], folder: str) -> ClientSetup:
+    def setup(cls, doors: Sequence[RegistryDoor], folder: str) -> ClientSetup:
         """Replace the sources, so that neither Cargo.toml nor Cargo.lock changes."""
         lines: list[str] = ["[registry]", 'global-credential-providers = ["cargo:token"]', ""]
         for door in doors:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.registries.addresses import encoded
-from bot.registries.shape import READING, ClientSetup, Door, PackageName, RegistryDialect, RegistryTarget, Use
+from bot.registries.shape import READING, ClientSetup, PackageName, RegistryDialect, RegistryDoor, RegistryTarget, Use
 
 
 class GenericDialect(RegistryDialect):
@@ -23,7 +23,7 @@ class GenericDialect(RegistryDialect):
         return PackageName(path, "") if path else None
 
     @classmethod
-    def setup(cls, doors: Sequence[Door], folder: str) -> ClientSetup:
+    def setup(cls, doors: Sequence[RegistryDoor], folder: str) -> ClientSetup:
         """Give the address and a file with the header, for `curl -H @FILE`."""
         files = {f"generic/{one.name}.header": f"Authorization: Bearer {one.token}\n" for one in doors}
         variables: dict[str, str] = {}

@@ -10,9 +10,9 @@ from bot.registries.shape import (
     READING,
     SHOWN_BY,
     ClientSetup,
-    Door,
     PackageName,
     RegistryDialect,
+    RegistryDoor,
     RegistryTarget,
     Use,
 )
@@ -52,7 +52,7 @@ class GoDialect(RegistryDialect):
         return any(subject == one or subject.startswith(f"{one}/") for one in (one.rstrip("/*") for one in scopes))
 
     @classmethod
-    def setup(cls, doors: Sequence[Door], folder: str) -> ClientSetup:
+    def setup(cls, doors: Sequence[RegistryDoor], folder: str) -> ClientSetup:
         """Ask the registries with scopes first: they answer 404 for other modules, and Go asks the next one."""
         ordered = sorted(doors, key=lambda one: not one.scopes)
         addresses = [_address(one) for one in ordered]
@@ -68,6 +68,6 @@ def _written(text: str) -> str:
     return re.sub(r"!([a-z])", lambda found: found[1].upper(), text)
 
 
-def _address(door: Door) -> str:
+def _address(door: RegistryDoor) -> str:
     """Put the token into the path: Go sends a name and password over TLS only, and the route inside has none."""
     return f"{door.base}{SHOWN_BY}{door.token}"

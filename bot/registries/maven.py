@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 from bot.registries.addresses import encoded
-from bot.registries.shape import READING, ClientSetup, Door, PackageName, RegistryDialect, RegistryTarget, Use
+from bot.registries.shape import READING, ClientSetup, PackageName, RegistryDialect, RegistryDoor, RegistryTarget, Use
 
 _SEGMENT = r"[A-Za-z0-9_.+-]+"
 _FOLDER = re.compile(rf"(?:{_SEGMENT}/){{0,40}}")
@@ -49,7 +49,7 @@ class MavenDialect(RegistryDialect):
         return any(subject == one or subject.startswith(f"{one}.") for one in (one.rstrip(".*") for one in scopes))
 
     @classmethod
-    def setup(cls, doors: Sequence[Door], folder: str) -> ClientSetup:
+    def setup(cls, doors: Sequence[RegistryDoor], folder: str) -> ClientSetup:
         """Write Maven's settings. Maven 3 and 4 read them from its folder of settings for a machine.
 
         A person's own `~/.m2/settings.xml` still counts. The mirror of everything external keeps HTTP closed, as in
@@ -77,7 +77,7 @@ def _id(name: str) -> str:
     return f"forgehand-{name}"
 
 
-def _server(door: Door) -> str:
+def _server(door: RegistryDoor) -> str:
     return (
         f"<server><id>{_id(door.name)}</id><username>forgehand</username>"
         f"<password>{escape(door.token)}</password></server>"
@@ -88,7 +88,7 @@ def _mirror(name: str, of: str, url: str, more: str = "") -> str:
     return f"<mirror><id>{_id(name)}</id><mirrorOf>{of}</mirrorOf><url>{escape(url)}</url>{more}</mirror>"
 
 
-def _repositories(door: Door) -> str:
+def _repositories(door: RegistryDoor) -> str:
     one = f"<id>{_id(door.name)}</id><url>{escape(door.base)}</url>"
     return (
         f"<repositories><repository>{one}</repository></repositories>"

@@ -12,10 +12,10 @@ from bot.registries.links import json_links, placed
 from bot.registries.shape import (
     READING,
     ClientSetup,
-    Door,
     IndexPage,
     PackageName,
     RegistryDialect,
+    RegistryDoor,
     RegistryTarget,
     Use,
 )
@@ -58,7 +58,7 @@ class NpmDialect(RegistryDialect):
             return RegistryTarget(self.prefix + name + rest, Use.INDEX, subject=found["name"], rewritten=True)
         return None
 
-    def led(self, path: str, door: Door, doors: Sequence[Door]) -> tuple[Door, str]:
+    def led(self, path: str, door: RegistryDoor, doors: Sequence[RegistryDoor]) -> tuple[RegistryDoor, str]:
         """Find what a lock file means: npm puts the paths in it below the default registry's, whoever has them."""
         plain = canonical(path) or ""
         if found := _ROUTE.fullmatch(plain):
@@ -89,7 +89,7 @@ class NpmDialect(RegistryDialect):
         return subject.partition("/")[0] in scopes
 
     @classmethod
-    def setup(cls, doors: Sequence[Door], folder: str) -> ClientSetup:
+    def setup(cls, doors: Sequence[RegistryDoor], folder: str) -> ClientSetup:
         """Write a user's .npmrc, and a module that says the same to each program of Node.js.
 
         A repository's own .npmrc counts more than a user's, and names the registry's real address. Only variables count

@@ -13,10 +13,10 @@ from bot.registries.links import base_of, html_links, json_links, placed, withou
 from bot.registries.shape import (
     READING,
     ClientSetup,
-    Door,
     IndexPage,
     PackageName,
     RegistryDialect,
+    RegistryDoor,
     RegistryTarget,
     Use,
 )
@@ -77,7 +77,7 @@ class PypiDialect(RegistryDialect):
         return any(_covers(scope, subject) for scope in scopes)
 
     @classmethod
-    def setup(cls, doors: Sequence[Door], folder: str) -> ClientSetup:
+    def setup(cls, doors: Sequence[RegistryDoor], folder: str) -> ClientSetup:
         """Give one registry the place of the index; others stand beside it only with scopes.
 
         pip takes the highest version of all its indexes, whoever published it. So beside another index, a registry
@@ -109,6 +109,6 @@ def _covers(scope: str, subject: str) -> bool:
     return normalised(scope) == subject
 
 
-def _address(door: Door) -> str:
+def _address(door: RegistryDoor) -> str:
     scheme, _, rest = door.base.partition("://")
     return f"{scheme}://forgehand:{door.token}@{rest}{door.dialect.index}"

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from bot.errors import BotError
 from bot.registries.addresses import canonical, plain_prefix, plain_query, within
-from bot.registries.signing import SIGNED, Signer
+from bot.registries.signing import SIGNED, LinkSigner
 
 MOST_OF_AN_INDEX = 32 << 20
 """Bytes of an index document that is rewritten; a larger one is refused."""
@@ -91,11 +91,11 @@ class IndexPage:
     content_type: str
     inside: str
     """The registry's route as this client names it, with scheme, host and final slash."""
-    signer: Signer
+    signer: LinkSigner
 
 
 @dataclass(frozen=True)
-class Door:
+class RegistryDoor:
     """An opened registry, as clients inside see it. `base` and `token` may be marks that are replaced later."""
 
     name: str
@@ -136,7 +136,7 @@ class RegistryDialect(ABC):
         """Return the prefix below which the credential goes, and where the index is below it."""
         return address, ""
 
-    def target(self, request: RegistryRequest, signer: Signer) -> RegistryTarget:
+    def target(self, request: RegistryRequest, signer: LinkSigner) -> RegistryTarget:
         """Say what to fetch for a request, or refuse it."""
         path, query = canonical(request.path), plain_query(request.query)
         if path is None or query is None:
@@ -148,7 +148,7 @@ class RegistryDialect(ABC):
             raise RegistryRefusal(403, f"This is not a request that reads from {self.label}; only those pass.")
         return found
 
-    def signed_target(self, path: str, query: str, signer: Signer) -> RegistryTarget:
+    def signed_target(self, path: str, query: str, signer: LinkSigner) -> RegistryTarget:
         """Read an address that one of this registry's indexes named."""
         url = signer.address(path, query)
         if url is None:
@@ -170,7 +170,7 @@ class RegistryDialect(ABC):
         """Read name and version from the path of a package's file."""
         return None
 
-    def led(self, path: str, door: Door, doors: Sequence[Door]) -> tuple[Door, str]:
+    def led(self, path: str, door: RegistryDoor, doors: Sequence[RegistryDoor]) -> tuple[RegistryDoor, str]:
         """Return the registry and the path that a client means by a path below a door's route."""
         return door, path
 
@@ -183,7 +183,7 @@ class RegistryDialect(ABC):
         return False
 
     @classmethod
-    def setup(cls, doors: Sequence[Door], folder: str) -> ClientSetup:
+    def setup(cls, doors: Sequence[RegistryDoor], folder: str) -> ClientSetup:
         """Configure the clients for all opened registries of this kind; the files will lie in `folder`."""
         return ClientSetup()
 
@@ -194,7 +194,7 @@ def token_in(path: str) -> tuple[str, str]:
     return (first.removeprefix(SHOWN_BY), rest) if first.startswith(SHOWN_BY) else ("", path)
 
 
-def out_of_scope(subject: str | None, door: Door, doors: Sequence[Door]) -> bool:
+def out_of_scope(subject: str | None, door: RegistryDoor, doors: Sequence[RegistryDoor]) -> bool:
     """Say whether another registry answers for a project: then this one is silent (404), as if it had none.
 
     So nobody can publish a package under a private name elsewhere and have it installed."""

@@ -22,7 +22,7 @@ _BESIDE = ".metadata"
 """PEP 658: a client asks for a wheel's metadata by adding this to the wheel's address."""
 
 
-class Signer:
+class LinkSigner:
     """Holds one registry's key. Another registry, account or address has another one."""
 
     def __init__(self, key: bytes, *about: str) -> None:

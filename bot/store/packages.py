@@ -49,17 +49,16 @@ async def add(store: Store, found: Sequence[FetchedPackage]) -> None:
     at = store.now()
 
     def work(db: Database) -> None:
-        full = {key for key in {one.key for one in found} if _count(db, key) >= MOST_OF_A_TURN}
+        full = set[TurnKey]()
+        for key in {each.key for each in found}:
+            row = one(db, _COUNT, session=key.session, turn=key.n)
+            if row is not None and row["number"] >= MOST_OF_A_TURN:
+                full.add(key)
         for each in found:
             values = vars(each) | ({"registry": "", "name": OTHERS, "version": ""} if each.key in full else {})
             run(db, _ADD, **values, at=at)
 
     await store.write(work)
-
-
-def _count(db: Database, key: TurnKey) -> int:
-    row = one(db, _COUNT, session=key.session, turn=key.n)
-    return int(row["number"]) if row else 0
 
 
 async def of_session(store: Store, session: SessionId, limit: int) -> list[FetchedPackage]:

@@ -20,7 +20,7 @@ from bot.proposal import descriptions, titles
 from bot.proposal.titles import TitleSources
 from bot.registries import DIALECTS
 from bot.registries.shape import IndexPage, RegistryRefusal, RegistryRequest
-from bot.registries.signing import Signer
+from bot.registries.signing import LinkSigner
 from bot.repo_config.yaml import read_entries
 from bot.text import blocks, markup
 from bot.text.markup import shown
@@ -57,7 +57,7 @@ def _entries(text: str) -> object:
 
 def _index(kind: str, content_type: str, text: str) -> bytes:
     dialect = DIALECTS[kind]("https://packages.example/simple/")
-    page = IndexPage(dialect.address, content_type, "http://127.0.0.1:9/gateway/packages/x/", Signer(b"key"))
+    page = IndexPage(dialect.address, content_type, "http://127.0.0.1:9/gateway/packages/x/", LinkSigner(b"key"))
     with contextlib.suppress(RegistryRefusal):
         return dialect.rewrite(text.encode("utf-8", "surrogatepass"), page)
     return b""
@@ -66,7 +66,7 @@ def _index(kind: str, content_type: str, text: str) -> bytes:
 def _asked_of_registries(text: str) -> None:
     for kind in DIALECTS.values():
         with contextlib.suppress(RegistryRefusal):
-            kind("https://packages.example/").target(RegistryRequest("GET", text), Signer(b"key"))
+            kind("https://packages.example/").target(RegistryRequest("GET", text), LinkSigner(b"key"))
 
 
 def _streamed(text: str) -> str:

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from bot.registries import DIALECTS
-from bot.registries.shape import Door, IndexPage, RegistryRefusal, RegistryRequest, Use, out_of_scope
-from bot.registries.signing import Signer
+from bot.registries.shape import IndexPage, RegistryDoor, RegistryRefusal, RegistryRequest, Use, out_of_scope
+from bot.registries.signing import LinkSigner
 
-SIGNER = Signer(b"key", "acme")
+SIGNER = LinkSigner(b"key", "acme")
 INSIDE = "http://127.0.0.1:9/gateway/packages/acme/"
 PASSES = """
 npm   GET  @acme%2fpay                          index    https://h.example/p/@acme%2fpay
@@ -113,7 +113,7 @@ def test_only_what_an_index_named_is_reachable_elsewhere_and_without_the_credent
     found = dialect("pypi").target(RegistryRequest("GET", signed, query), SIGNER)
     assert found.url == "https://files.example/a%2Bb/pay-1.0-py3-none-any.whl?t=1"
     assert (found.with_credential, found.package.name, found.package.version) == (False, "pay", "1.0")
-    for path, key in ((signed.replace("files", "other"), SIGNER), (signed, Signer(b"key", "another registry"))):
+    for path, key in ((signed.replace("files", "other"), SIGNER), (signed, LinkSigner(b"key", "another registry"))):
         with pytest.raises(RegistryRefusal):
             dialect("pypi").target(RegistryRequest("GET", path, query), key)
     with pytest.raises(RegistryRefusal):
@@ -144,8 +144,8 @@ def test_cargo_fills_the_template_on_the_host() -> None:
     ],
 )
 def test_one_registry_answers_for_a_private_name(kind: str, scope: str, own: str, other: str) -> None:
-    private = Door("private", INSIDE, "token", dialect(kind), (scope,))
-    public = Door("public", INSIDE, "token", dialect(kind))
+    private = RegistryDoor("private", INSIDE, "token", dialect(kind), (scope,))
+    public = RegistryDoor("public", INSIDE, "token", dialect(kind))
     for subject, silent in ((own, public), (other, private)):
         answering = public if silent is private else private
         assert out_of_scope(subject, silent, [private, public])

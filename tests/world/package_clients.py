@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bot.outside import registries
 from bot.registries import DIALECTS
-from bot.registries.shape import ClientSetup, Door
+from bot.registries.shape import ClientSetup, RegistryDoor
 from bot.store.outside_services import OutsideService
 
 KEPT = ("PATH", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "JAVA_HOME")
@@ -78,5 +78,5 @@ def has(program: str) -> bool:
     return shutil.which(program) is not None
 
 
-def _of(doors: Sequence[Door], kind: str) -> list[Door]:
+def _of(doors: Sequence[RegistryDoor], kind: str) -> list[RegistryDoor]:
     return [one for one in doors if one.dialect.name == kind]

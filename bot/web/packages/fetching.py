@@ -99,7 +99,8 @@ class PackageFetcher:
             cached = await self._cache.find(account, question.name) if question.may_be_known else None
             if cached is not None:
                 stack.callback(cached.close)
-                if question.target.immutable or self._is_fresh(question, cached):
+                is_index, age = question.target.use is Use.INDEX, self._cache.age(cached.head)
+                if question.target.immutable or (is_index and 0 <= age < FRESH_SECONDS):
                     yield _from_cache(question, cached)
                     return
             try:
@@ -117,9 +118,6 @@ class PackageFetcher:
                 yield _from_cache(question, cached)
                 return
             yield await stack.enter_async_context(self._passed_on(account, question, answer))
-
-    def _is_fresh(self, question: PackageQuestion, cached: CachedAnswer) -> bool:
-        return question.target.use is Use.INDEX and 0 <= self._cache.age(cached.head) < FRESH_SECONDS
 
     @asynccontextmanager
     async def _asked(self, question: PackageQuestion, cached: CachedAnswer | None) -> AsyncIterator[OutsideAnswer]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from bot.models import InstallationId, TurnKey
 from bot.outside import registries
-from bot.registries.shape import Door, RegistryRefusal, out_of_scope
-from bot.registries.signing import Signer
+from bot.registries.shape import RegistryDoor, RegistryRefusal, out_of_scope
+from bot.registries.signing import LinkSigner
 from bot.settings import Secret
 from bot.store import gateway, outside_services
 from bot.store.base import Store
@@ -28,8 +28,8 @@ UNKNOWN = "The token of this turn is not valid, or has ended."
 @dataclass(frozen=True)
 class OpenedRegistry:
     service: OutsideService
-    door: Door
-    signer: Signer
+    door: RegistryDoor
+    signer: LinkSigner
 
 
 @dataclass(frozen=True)
@@ -76,17 +76,16 @@ class Openings:
         if granted is None or granted.registries is None or not granted.is_live(self._clock()):
             raise RegistryRefusal(401, UNKNOWN)
         found = await outside_services.usable(self._store, Purpose.REGISTRY, granted.installation, granted.registries)
-        opened = {name: self._opened(granted.installation, one) for name, one in found.items()}
+        opened = {}
+        for name, one in found.items():
+            signer = LinkSigner(self._key, str(granted.installation), name, one.address)
+            opened[name] = OpenedRegistry(one, registries.door(one), signer)
         result = OpenedRegistries(sha256, granted.key, granted.installation, opened)
         self._known[sha256] = time.monotonic(), result
         self._known.move_to_end(sha256)
         while len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
         return result
-
-    def _opened(self, installation: InstallationId, service: OutsideService) -> OpenedRegistry:
-        signer = Signer(self._key, str(installation), service.name, service.address)
-        return OpenedRegistry(service, registries.door(service), signer)
 
 
 def shown_token(headers: Iterable[tuple[bytes, bytes]]) -> str:
