@@ -11,7 +11,9 @@ holds a data directory, so the sizes in memory are true.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
+import io
 import logging
 import os
 import time
@@ -28,6 +30,7 @@ import msgspec
 log = logging.getLogger(__name__)
 
 BLOCK = 1 << 20
+OpenBytes = io.BufferedReader | io.BytesIO
 _SHARE = 2
 """One account has at most this part of the room."""
 
@@ -48,14 +51,19 @@ class CachedAnswer:
     """An answer whose bytes were verified; they stay readable even if they are evicted meanwhile."""
 
     head: CachedHead
-    _file: BinaryIO
+    _file: OpenBytes
 
     async def chunks(self) -> AsyncIterator[bytes]:
         try:
-            while block := await asyncio.to_thread(self._file.read, BLOCK):
+            while block := await self._read():
                 yield block
         finally:
             self._file.close()
+
+    async def _read(self) -> bytes:
+        if isinstance(self._file, io.BytesIO):
+            return self._file.read()
+        return await asyncio.to_thread(self._file.read, BLOCK)
 
     async def body(self) -> bytes:
         return b"".join([block async for block in self.chunks()])
@@ -122,10 +130,9 @@ class PackageCache:
         """Return the answer to a question if it is here and whole."""
         await self._read()
         place = self._answer(account, question)
-        head = await asyncio.to_thread(_head, place)
+        head, file = await asyncio.to_thread(_found, place, self._bytes(account))
         if head is None:
             return None
-        file = await asyncio.to_thread(_verified, self._bytes(account) / head.sha256)
         if file is None:
             await asyncio.to_thread(place.unlink, missing_ok=True)
             self._forget((account, head.sha256))
@@ -217,19 +224,28 @@ def _head(place: Path) -> CachedHead | None:
         return None
 
 
-def _verified(path: Path) -> BinaryIO | None:
+def _found(place: Path, folder: Path) -> tuple[CachedHead | None, OpenBytes | None]:
+    head = _head(place)
+    return head, head and _verified(folder / head.sha256)
+
+
+def _verified(path: Path) -> OpenBytes | None:
     """Open bytes that are still what their name says."""
     try:
-        file = path.open("rb")
+        file: OpenBytes = path.open("rb")
     except OSError:
         return None
+    if os.fstat(file.fileno()).st_size <= BLOCK:
+        with file as small:
+            file = io.BytesIO(small.read())  # so that it is read once, and in this thread
     if hashlib.file_digest(file, "sha256").hexdigest() != path.name:
         log.warning("a cached package is damaged and is fetched again", extra={"sha256": path.name})
         file.close()
         path.unlink(missing_ok=True)
         return None
     file.seek(0)
-    os.utime(path)
+    with contextlib.suppress(OSError):  # it was evicted just now
+        os.utime(path)
     return file
 
 

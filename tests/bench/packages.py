@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import statistics
 import sys
 import tempfile
 import time
@@ -24,10 +23,10 @@ from tests.world.package_gateway import SECRET, PackageRig, rigged
 
 PACKAGES = 30
 SIZE = 500_000
-ROUNDS = 3
+ROUNDS = 4
 NEAR = (0.0, 0.0)
-FAR = (0.05, 10e6)
-"""Seconds until an answer begins, and bytes a second of each: a registry on the internet."""
+FAR, FARTHER = (0.05, 10e6), (0.15, 2e6)
+"""Seconds until an answer begins, and bytes a second of each: registries on the internet."""
 WAYS = ("direct", "cold", "cached")
 GOALS = {"cold": 1.15, "cached": 0.5}
 NAMES = [f"bench-{n:02}" for n in range(PACKAGES)]
@@ -35,6 +34,8 @@ COMMANDS = {
     "npm": "npm ci --silent --cache $HOME/npm",
     "pypi": f"python -m pip install -q --no-cache-dir --target got {' '.join(NAMES)}",
 }
+
+CALLED = {"npm": "`npm ci`", "pypi": "`pip install`"}
 
 
 async def serve(delay: float, speed: float) -> None:
@@ -101,22 +102,23 @@ async def measured(folder: Path, kind: str, registries: SimulatedRegistries) -> 
             await rig.opened(kind)
             for way in ("cold", "cached"):
                 taken[way].append(await through(at / way, kind, rig, service))
-    return {way: statistics.median(seconds) for way, seconds in taken.items()}
+    return {way: min(seconds) for way, seconds in taken.items()}
 
 
 async def main() -> None:
     assert set(COMMANDS) <= set(DIALECTS)
-    print(f"{PACKAGES} packages of {SIZE // 1000} KB, median of {ROUNDS} runs\n")
+    print(f"{PACKAGES} packages of {SIZE // 1000} KB, the fastest of {ROUNDS} runs\n")
     print("| registry | client | direct, s | cold, s | cached, s | cold ÷ direct | cached ÷ direct |")
     print("|---|---|---:|---:|---:|---:|---:|")
-    for words, (delay, speed) in {"on this machine": NEAR, "50 ms and 10 MB/s away": FAR}.items():
+    places = {"on this machine": NEAR, "50 ms and 10 MB/s away": FAR, "150 ms and 2 MB/s away": FARTHER}
+    for words, (delay, speed) in places.items():
         async with elsewhere(delay, speed) as registries:
             for kind in COMMANDS:
                 with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
                     took = await measured(Path(folder), kind, registries)
                 ratios = [f"{took[way] / took['direct']:.2f}" for way in GOALS]
                 seconds = [f"{took[way]:.2f}" for way in WAYS]
-                print(f"| {words} | {COMMANDS[kind].split(' -')[0]} | {' | '.join((*seconds, *ratios))} |", flush=True)
+                print(f"| {words} | {CALLED[kind]} | {' | '.join((*seconds, *ratios))} |", flush=True)
     print(f"\ngoals, for a registry on the internet: cold {GOALS['cold']}, cached {GOALS['cached']}")
 
 
