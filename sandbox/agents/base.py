@@ -42,6 +42,7 @@ class AgentRun:
     permission: str = "auto"  # auto, ask or plan
     subagents: Subagents | None = None  # None: no limit, and the agent does not ask
     schema: dict[str, Any] | None = None
+    basic_api: bool = False  # the model's provider takes no experimental parts of the API
     effort: str | None = None  # how hard the model thinks; None: as the program has it
     attempt: int = 0  # the number of this run in its turn, from 0
     beside: Mapping[str, Path] = field(default_factory=dict)  # the prompt's files on the host, by their names inside

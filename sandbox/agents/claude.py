@@ -87,6 +87,7 @@ class Claude:
         at_once = run.subagents.at_once if run.subagents is not None else 0
         return {
             **({"CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": str(at_once)} if at_once else {}),
+            **({"CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS": "1"} if run.basic_api else {}),
             "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH": "1",  # a sub-agent starts none
             "CLAUDE_CODE_DISABLE_WORKFLOWS": "1",
             "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",

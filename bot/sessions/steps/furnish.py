@@ -48,7 +48,7 @@ class _Place:
 
 async def run(services: Services, turn: Turn) -> Move:
     if spending_limits.is_metered(services):  # without a price, the gateway would refuse each request later
-        Prices(services.settings.model.prices).of(turn.model)
+        Prices.at(services.settings.model).of(turn.model)
     try:
         return await _furnished(services, turn)
     except EnvironmentGone as error:

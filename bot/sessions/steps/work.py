@@ -111,6 +111,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             resume=turn.resumed,
             max_turns=turn.options.turns if turn.options else None,
             effort=effort_of(turn),
+            basic_api=services.settings.model.provider.at is not None,
             budget_usd=await spending_limits.for_the_agent(services, turn),
             timeout_seconds=turn.timeout_seconds - used,
             instructions=turn.part(AgentReading).instructions or turn.traits.instructions,
