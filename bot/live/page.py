@@ -18,10 +18,11 @@ from bot.live.questions import TickBox
 from bot.live.state import Folds, LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
 from bot.settings import Limits
-from bot.store import approvals, findings, machines, operations, sessions, spend
+from bot.store import approvals, findings, machines, operations, packages, sessions, spend
 from bot.store.approvals import Approval, ApprovalKind, ApprovalState
 from bot.store.base import Store
 from bot.store.machines import Sample
+from bot.store.packages import FetchedSum
 from bot.store.sessions import Session, Turn
 from bot.store.spend import ModelCost
 from bot.words import endings, on_forks
@@ -66,6 +67,10 @@ class TurnView:
     """Open questions."""
     asked: Sequence[Approval] = ()
     """All that people were asked, answered or not."""
+    model_costs: Sequence[tuple[str, float]] = ()
+    """The confirmed money of each model, filled in if a fallback took part."""
+    still: bool = False
+    """Rendered only to learn whether a change is worth an edit."""
     sample: Sample | None = None
     sandbox_usd: float = 0.0
     boxes: tuple[TickBox, ...] = ()
@@ -78,6 +83,8 @@ class TurnView:
     github_url: str = ""
     reviewed: Reviewed | None = None
     """The findings that stand in the comment of the newest review."""
+    fetched: FetchedSum | None = None
+    """What its package clients have got from the account's registries."""
     findings: int = 0
     """Open findings of our reviews of the pull request that was pushed to."""
 
@@ -164,12 +171,14 @@ class Page:
             now=self._clock(),
             asks=[one for one in _open(asked) if one.kind is not ApprovalKind.FORK],  # no agent waits for that
             asked=asked,
+            model_costs=await spend.by_model(self._store, key) if state.switch else (),
             sample=await machines.latest_sample(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
             boxes=tuple(await self._boxes(turn, session, asked, means)),
             subagents=_most_subagents(turn, limits) if state.spawns_refused else (0, 0),
             public_url=self._settings.public_url,
             github_url=self._settings.github_url,
+            fetched=await packages.sum_of(self._store, key) if repo_config.load(turn.config).registries else None,
             findings=await self._open_findings(turn, session),
             reviewed=await open_findings.of_turn(self._store, turn),
         )
@@ -218,7 +227,7 @@ class Page:
 
 
 def _rendered(view: TurnView) -> Rendered:
-    still = render.comment(replace(view, now=view.state.pulse_at or view.turn.created_at, sample=None))
+    still = render.comment(replace(view, now=view.state.pulse_at or view.turn.created_at, sample=None, still=True))
     return Rendered(render.comment(view), hashlib.sha256(still.encode()).hexdigest(), view.turn.state)
 
 

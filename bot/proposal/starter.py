@@ -21,6 +21,7 @@ MOST_TAIL_LINES = 5
 _UNQUOTED = re.compile(r"[A-Za-z][\w./-]*(?: [\w./=+-][\w./=+~-]*)+")
 EXAMPLES = {
     "model": "claude-sonnet-5-5",
+    "fallback": "claude-haiku-5-5",
     "effort": "high",
     "budget": "5",
     "timeout": "60m",
@@ -33,6 +34,7 @@ EXAMPLES = {
     "ask_above": "5",
     "base": "main",
     "egress": "[packages.example.com]",
+    "registries": "[internal-npm]",
     "template": "my-template",
     "paths": '{"services/pay/**": {checks: [make -C services/pay test]}}',
 }

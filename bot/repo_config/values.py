@@ -25,6 +25,7 @@ MAX_LIST = 100
 MAX_COUNT = 1000
 MAX_INSTRUCTIONS = 20_000
 _HOST = re.compile(r"(?:\*\.)?(?!-)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+\Z")
+_SERVICE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
 _NEVER = ("github.com", "githubusercontent.com", "api.anthropic.com", "e2b.app", "e2b.dev")
 """GitHub, the model's provider and E2B's cloud: only Forgehand itself talks to them."""
 _NAME = re.compile(r"[A-Za-z0-9][\w./@:\[\]-]{0,99}\Z")
@@ -97,6 +98,12 @@ def _host(text: str) -> str:
     if never := covered(host, _NEVER):
         raise Wrong(NAMED.format(never))
     return host
+
+
+def _service(text: str) -> str:
+    if not _SERVICE.fullmatch(text):
+        raise Wrong("must be a list of names in lower case, as the account's settings show them")
+    return text
 
 
 def covered(host: str, never: Iterable[str]) -> str | None:
@@ -286,12 +293,16 @@ def _path_rules(pattern: str, keys: Any) -> PathRules:
 
 KEYS: dict[str, Key] = {
     "model": Key(_name, _STRING, "the model, unless a command names another"),
+    "fallback": Key(
+        _name, _STRING, "the model that goes on when the first is overloaded or not available, at its own price"
+    ),
     "budget": Key(_dollars, _DOLLARS, "dollars a session starts with; people can add more with `continue +3`"),
     "ask_above": Key(_dollars, _DOLLARS, "dollars; a turn whose estimate reaches beyond them waits for someone's yes"),
     "timeout": Key(_timeout, {"type": ["string", "integer"]}, "how long a turn may work, such as 30m"),
     "effort": _choice(
         *EFFORTS, what="how hard the model thinks, unless a command says so; more effort costs more and takes longer"
     ),
+    "pace": _switch("the model learns how many tokens its money buys, and paces its work by that"),
     "permission": _choice(
         *("auto", "ask", "plan"),
         what="auto: the agent may do anything in its sandbox; ask: it asks in the thread before it uses tools not in "
@@ -341,6 +352,7 @@ KEYS: dict[str, Key] = {
     "setup": Key(_texts, _LIST, "commands that prepare the sandbox before the agent starts"),
     "checks": Key(_texts, _LIST, "commands that verify the work"),
     "egress": Key(_each(_host), _LIST, "hosts a session may reach"),
+    "registries": Key(_each(_service), _LIST, "the account's package registries that setup, agent and checks may read"),
     "push.blocked": Key(_texts, _LIST, "paths that no push may change"),
     "push.sensitive": Key(_texts, _LIST, "paths whose changes the pull request points out"),
     "paths": Key(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sandbox.agents.events import AgentEvent
+from sandbox.clients import PackageClients
 from sandbox.primitives import Layout
 
 
@@ -53,9 +54,12 @@ class AgentRun:
     schema: dict[str, Any] | None = None
     basic_api: bool = False  # the model's provider takes no experimental parts of the API
     effort: str | None = None  # how hard the model thinks; None: as the program has it
+    fallback: str | None = None  # the model that goes on when `model` is overloaded or not available
+    task_tokens: int | None = None  # the model is told that it has about so many, and paces itself; None: it is not
     attempt: int = 0  # the number of this run in its turn, from 0
     beside: Mapping[str, Path] = field(default_factory=dict)  # the prompt's files on the host, by their names inside
     plugins: Sequence[Plugin] = ()
+    clients: PackageClients | None = None  # None: no registry is open
     folder_rules: Mapping[str, str] = field(default_factory=dict)  # given to an agent that first touches the folder
     known_folders: tuple[str, ...] = ()  # whose rules the agent has already, but not its sub-agents
 
@@ -78,6 +82,9 @@ class Agent(Protocol):
 
     def message(self, text: str) -> bytes:
         """Encode a person's words as one line for stdin; the agent must not interpret commands in them."""
+
+    def question(self, request_id: str, text: str) -> bytes:
+        """Encode a question for beside the work: the agent answers it from what it knows, with no final line."""
 
     def allow(self, request_id: str, tool_input: dict[str, Any] | None = None) -> bytes:
         """Encode the line for stdin that allows a tool call, as asked or with this input."""
