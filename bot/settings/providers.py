@@ -7,10 +7,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 from bot.errors import SettingsError
-from bot.settings.reader import Secret, SettingsReader
+from bot.settings.reader import Secret, SettingsReader, address
 
 PROVIDER, IDS = "FORGEHAND_PROVIDER", "FORGEHAND_MODEL_IDS"
 KEY_ID, SECRET, TOKEN = "FORGEHAND_BEDROCK_KEY_ID", "FORGEHAND_BEDROCK_SECRET", "FORGEHAND_BEDROCK_TOKEN"
@@ -161,8 +160,8 @@ def _check_key(key: Secret) -> None:
         found: Any = json.loads(key.reveal())
     except (ValueError, RecursionError):
         found = None
-    known = found if isinstance(found, dict) else {}
-    source = known.get("credential_source")
+    known: dict[str, Any] = found if isinstance(found, dict) else {}
+    source: Any = known.get("credential_source")
     is_account = known.get("type") == "service_account" and isinstance(known.get("private_key"), str)
     is_workload = known.get("type") == "external_account" and isinstance(source, dict)
     if not is_account and not (is_workload and {"file", "url"} & source.keys()):
@@ -172,9 +171,7 @@ def _check_key(key: Secret) -> None:
         )
     addresses = [known.get(name, "") for name in ("token_uri", "token_url", "service_account_impersonation_url")]
     for one in filter(None, addresses):
-        parts = urlsplit(str(one))
-        if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
-            raise SettingsError(f"{KEY} names an address that is not https://, so nothing is sent there.")
+        address(f"An address in {KEY}", str(one))
 
 
 def _ids(text: str) -> dict[str, str]:
