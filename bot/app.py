@@ -42,8 +42,9 @@ from bot.store.data_directory import DataDirLock
 from bot.store.environments import EnvironmentMarks
 from bot.store.files import KeptFiles
 from bot.vault import NAMES, Vault
+from bot.vendors.identity import SecretWitness
 from bot.web.credentials import NONE, from_vault
-from bot.web.gateway import Credentials, Dialect, Gateway, ModelProvider
+from bot.web.gateway import Dialect, Gateway, ModelProvider
 from bot.web.gateway.clients import closed
 from bot.web.gateway.providers.choice import chosen
 from bot.web.health import Health
@@ -99,9 +100,8 @@ async def running(
         logs.configure(redactor.redact, on_record=health.metrics.count)
         await stack.enter_async_context(background(health.metrics.lateness.run()))
         kept, site = Vault(store, ring, redactor.register), Site()
-        credentials = await _credentials(settings, kept)
         await spend.abandon_open(store)
-        gateway = _gateway(store, chosen(settings.model, credentials, redactor.register), settings, clock)
+        gateway = _gateway(store, await _provider(settings, kept, redactor), settings, clock)
         stack.push_async_callback(gateway.close)
         health.metrics.refused, health.metrics.left_out = gateway.refusals, gateway.left_out
         doors = [*health.routes(), _gateway_door(settings.e2b, gateway), *schema_routes(), *site.routes()]
@@ -136,14 +136,14 @@ def spare_the_collector() -> None:
         loop.call_later(seconds, gc.freeze)
 
 
-async def _credentials(settings: Settings, stored: Vault) -> Credentials:
-    """Return the gateway's source of credentials; without any, the service would be useless."""
+async def _provider(settings: Settings, stored: Vault, redactor: Redactor) -> ModelProvider:
+    """Return the model's provider; without any credential for it, the service would be useless."""
     await stored.prepare()
     kept = [one for one in await stored.entries() if one.name in NAMES]
     model = settings.model
     if model.api_key is None and model.oauth_token is None and model.provider.at is None and not kept:
         raise SettingsError(NONE)
-    return from_vault(stored, model)
+    return chosen(model, from_vault(stored, model), SecretWitness(redactor.register, redactor.forget))
 
 
 def _edge(

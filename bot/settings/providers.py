@@ -71,10 +71,9 @@ class VertexSettings:
         return 1.0 if self.region == GLOBAL else REGIONAL_FACTOR
 
     def secrets(self) -> tuple[Secret, ...]:
-        if self.key is None:
-            return ()
-        inner = json.loads(self.key.reveal()).get("private_key", "")
-        return (self.key, Secret(inner)) if inner else (self.key,)
+        """Return the secret parts of the file; its other lines may stand in any repository."""
+        known = json.loads(self.key.reveal()) if self.key else {}
+        return tuple(Secret(str(known[name])) for name in ("private_key", "client_secret") if known.get(name))
 
     def hosts(self) -> tuple[str, ...]:
         known = json.loads(self.key.reveal()) if self.key else {}

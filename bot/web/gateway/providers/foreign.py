@@ -22,8 +22,8 @@ SAME = {"advanced-tool-use-2025-11-20": "tool-search-tool-2025-10-19"}
 NEEDS = {"context_management": "context-management-2025-06-27"}
 """Fields that are refused without their beta, and without which a request means the same."""
 MOST_WORDS = 400
-SECRETIVE = re.compile(r"Credential=[^\s,]+|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\b\d{12}\b")
-"""What Amazon repeats of a signature, ids of keys, and the number of the account."""
+SECRETIVE = re.compile(r"Credential=[^\s,]+|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\b\d{12}\b|\bprojects/[^/\s`']+")
+"""What Amazon repeats of a signature, ids of keys, and the names of accounts and projects."""
 RETRY_AFTER = ("retry-after", "retry-after-ms")
 
 
