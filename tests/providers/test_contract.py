@@ -26,7 +26,7 @@ CLI = {
 """What the real client sends (2.1.326), and a header that would cost money at Amazon."""
 MORE = {
     "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
-    "output_config": {"effort": "medium"},
+    "output_config": {"effort": "medium", "task_budget": {"type": "tokens", "total": 90_000}},
     "thinking": {"type": "adaptive"},
     "tools": [{"name": "Bash", "input_schema": {"type": "object"}, "defer_loading": True}],
 }
