@@ -1,4 +1,4 @@
-"""Where the model is reached: Amazon Bedrock or Google Vertex, instead of Anthropic's API or a compatible one."""
+"""The settings of Amazon Bedrock and Google Vertex, which can replace Anthropic's API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the key for Amazon: as set, of a profile, of this machine, or of a role that one of these may take on.
+"""Finds the key for Amazon: a fixed one, a profile's, this machine's, or that of a role.
 
 botocore does that synchronously and over its own connections, so it runs in a thread."""
 

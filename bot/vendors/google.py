@@ -75,7 +75,7 @@ def require() -> None:
 
 
 class _Answer:
-    """What google-auth reads of an answer."""
+    """An answer, as google-auth reads it."""
 
     def __init__(self, response: httpx.Response) -> None:
         self.status = response.status_code

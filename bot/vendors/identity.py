@@ -18,7 +18,7 @@ FETCH_SECONDS = 25.0
 EARLY_SECONDS = 300.0
 """Before its end, a credential is renewed while it still serves."""
 LEAST_SECONDS = 30.0
-"""What a credential must still last, so that it is valid when the request arrives."""
+"""A credential must last at least this long, so that it is valid when the request arrives."""
 AGAIN_SECONDS = 30.0
 DOUBT_SECONDS = 60.0
 """A credential younger than this is refused for another reason than its age."""
@@ -31,7 +31,7 @@ class IdentityRefused(BotError):
 
 
 class IdentityUnavailable(TransientError):
-    """Who gives out credentials does not answer."""
+    """The service that gives out credentials does not answer."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Amazon Bedrock (InvokeModel): the model in the path, version and betas in the body, SigV4, an event stream back.
 
-Of the agent's headers none goes on: some of Amazon's own choose a dearer service.
+No header of the agent's goes on, because some headers choose a dearer service.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Bedrock and Vertex have in common: they know fewer parts of Anthropic's API, and say errors in their own way."""
+"""Bedrock and Vertex both know fewer parts of Anthropic's API, and report errors in other forms."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OF_OUTPUT = {"task_budget": "task-budgets-2026-03-13"}
 """The same inside of `output_config`."""
 MOST_WORDS = 400
 SECRETIVE = re.compile(r"Credential=[^\s,]+|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\b\d{12}\b|\bprojects/[^/\s`']+")
-"""What Amazon repeats of a signature, ids of keys, and the names of accounts and projects."""
+"""Parts of a signature, ids of keys, and the names of accounts and projects."""
 RETRY_AFTER = ("retry-after", "retry-after-ms")
 
 

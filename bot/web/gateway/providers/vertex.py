@@ -1,6 +1,6 @@
 """Google Vertex AI (rawPredict): the model in the path, the version in the body, a bearer token, the same stream back.
 
-Of the agent's headers only the betas go on.
+Only the betas of the agent's headers go on.
 """
 
 from __future__ import annotations
