@@ -101,6 +101,8 @@ class RepoConfig:
     setup: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     egress: tuple[str, ...] = ()
+    registries: tuple[str, ...] = ()
+    """Names of the account's package registries."""
     push: Pushing = field(default_factory=Pushing)
     paths: tuple[PathRules, ...] = ()
     """In the order of the file."""
