@@ -44,8 +44,9 @@ from bot.store.environments import EnvironmentMarks
 from bot.store.files import KeptFiles
 from bot.store.package_cache import PackageCache
 from bot.vault import NAMES, Vault
+from bot.vendors.identity import SecretWitness
 from bot.web.credentials import NONE, from_vault
-from bot.web.gateway import Credentials, Dialect, Gateway, ModelProvider
+from bot.web.gateway import Dialect, Gateway, ModelProvider
 from bot.web.gateway.clients import closed
 from bot.web.gateway.providers.choice import chosen
 from bot.web.health import Health
@@ -107,7 +108,7 @@ async def running(
         await stack.enter_async_context(background(health.metrics.lateness.run()))
         kept, site = await Vault.opened(store, ring, redactor.register), Site()
         await spend.abandon_open(store)
-        model = chosen(settings.model, await _credentials(settings, kept), redactor.register)
+        model = await _provider(settings, kept, redactor)
         gateway, packages = _gateway(store, model, settings, clock), _packages(store, kept, settings, clock)
         ways_in = _ways_in(stack, health.metrics, gateway, packages)
         doors = [*health.routes(), _gateway_door(settings.e2b, ways_in), *schema_routes(), *site.routes()]
@@ -143,13 +144,13 @@ def spare_the_collector() -> None:
         loop.call_later(seconds, gc.freeze)
 
 
-async def _credentials(settings: Settings, stored: Vault) -> Credentials:
-    """Return the gateway's source of credentials; without any, the service would be useless."""
+async def _provider(settings: Settings, stored: Vault, redactor: Redactor) -> ModelProvider:
+    """Return the model's provider; without any credential for it, the service would be useless."""
     kept = [one for one in await stored.entries() if one.name in NAMES]
     model = settings.model
     if model.api_key is None and model.oauth_token is None and model.provider.at is None and not kept:
         raise SettingsError(NONE)
-    return from_vault(stored, model)
+    return chosen(model, from_vault(stored, model), SecretWitness(redactor.register, redactor.forget))
 
 
 def _edge(
