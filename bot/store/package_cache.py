@@ -36,7 +36,7 @@ _SHARE = 2
 
 
 class CachedHead(msgspec.Struct, frozen=True):
-    """What is known of an answer besides its bytes."""
+    """Describes an answer."""
 
     sha256: str
     size: int
@@ -74,7 +74,7 @@ class CachedAnswer:
 
 @dataclass
 class ArrivingAnswer:
-    """Bytes on their way into the cache. What is not kept is removed."""
+    """Bytes on their way into the cache; they are removed unless `keep` takes them."""
 
     path: Path
     _file: BinaryIO
@@ -96,7 +96,7 @@ class ArrivingAnswer:
             await asyncio.to_thread(self._flush)
 
     async def finish(self) -> str | None:
-        """Return the hash of the whole, or None if it does not fit."""
+        """Return the hash of the whole; None for one that is too large."""
         if self.size > self._most:
             return None
         await asyncio.to_thread(self._flush)
@@ -226,7 +226,7 @@ def _head(place: Path) -> CachedHead | None:
 
 def _found(place: Path, folder: Path) -> tuple[CachedHead | None, OpenBytes | None]:
     head = _head(place)
-    return head, head and _verified(folder / head.sha256)
+    return head, _verified(folder / head.sha256) if head else None
 
 
 def _verified(path: Path) -> OpenBytes | None:
