@@ -45,8 +45,9 @@ from bot.store.files import KeptFiles
 from bot.store.package_cache import PackageCache
 from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
-from bot.web.gateway import Credentials, Dialect, Gateway
+from bot.web.gateway import Credentials, Dialect, Gateway, ModelProvider
 from bot.web.gateway.clients import closed
+from bot.web.gateway.providers.choice import chosen
 from bot.web.health import Health
 from bot.web.metrics import ServiceMetrics
 from bot.web.overload import Sturdy
@@ -104,10 +105,11 @@ async def running(
         began, health = store.now(), Health(store, settings.metrics_token, is_reached=settings.is_reached)
         logs.configure(redactor.redact, on_record=health.metrics.count)
         await stack.enter_async_context(background(health.metrics.lateness.run()))
-        kept, site = Vault(store, ring, redactor.register), Site()
-        await kept.prepare()
+        kept, site = await Vault.opened(store, ring, redactor.register), Site()
         await spend.abandon_open(store)
-        ways_in = await _ways_in(stack, settings, store, kept, clock, health.metrics)
+        model = chosen(settings.model, await _credentials(settings, kept), redactor.register)
+        gateway, packages = _gateway(store, model, settings, clock), _packages(store, kept, settings, clock)
+        ways_in = _ways_in(stack, health.metrics, gateway, packages)
         doors = [*health.routes(), _gateway_door(settings.e2b, ways_in), *schema_routes(), *site.routes()]
         on_stored, on_answered = partial(notices.tell, Topic.DELIVERY), health.metrics.webhook
         server = await stack.enter_async_context(_edge(settings, store, doors, on_stored, on_answered))
@@ -144,9 +146,10 @@ def spare_the_collector() -> None:
 async def _credentials(settings: Settings, stored: Vault) -> Credentials:
     """Return the gateway's source of credentials; without any, the service would be useless."""
     kept = [one for one in await stored.entries() if one.name in NAMES]
-    if settings.model.api_key is None and settings.model.oauth_token is None and not kept:
+    model = settings.model
+    if model.api_key is None and model.oauth_token is None and model.provider.at is None and not kept:
         raise SettingsError(NONE)
-    return from_vault(stored, settings.model)
+    return from_vault(stored, model)
 
 
 def _edge(
@@ -165,27 +168,24 @@ def _edge(
     return Server(doors_and_hooks, tcp_socket(settings.host, settings.port))
 
 
-async def _ways_in(
-    stack: AsyncExitStack, settings: Settings, store: Store, kept: Vault, clock: Clock, metrics: ServiceMetrics
-) -> WaysIn:
-    """Make what answers environments: the model's gateway, and the one for packages."""
-    gateway = Gateway(
-        store,
-        await _credentials(settings, kept),
-        settings.model.upstream,
-        clock,
-        table=Prices(settings.model.prices),
-        ceilings=Ceilings.of(settings.limits),
-        dialect=Dialect(settings.model.admitted),
-    )
+def _ways_in(stack: AsyncExitStack, metrics: ServiceMetrics, gateway: Gateway, packages: PackageGateway) -> WaysIn:
+    """Join what answers environments: the model's gateway, and the one for packages."""
     stack.push_async_callback(gateway.close)
-    cache = PackageCache(settings.data_dir, settings.package_cache_bytes, clock)
-    fetcher = PackageFetcher(kept, settings.inside, cache)
-    packages = PackageGateway(store, fetcher, settings.secret_keys[0], clock)
     stack.push_async_callback(packages.close)
     metrics.refused, metrics.left_out = gateway.refusals, gateway.left_out
     metrics.packages, metrics.package_bytes = packages.outcomes, packages.bytes
     return WaysIn(gateway, {packages_path: packages}, gateway.closing)
+
+
+def _gateway(store: Store, provider: ModelProvider, settings: Settings, clock: Clock) -> Gateway:
+    table, ceilings = Prices.at(settings.model), Ceilings.of(settings.limits)
+    return Gateway(store, provider, clock, table=table, ceilings=ceilings, dialect=Dialect(settings.model.admitted))
+
+
+def _packages(store: Store, kept: Vault, settings: Settings, clock: Clock) -> PackageGateway:
+    cache = PackageCache(settings.data_dir, settings.package_cache_bytes, clock)
+    fetcher = PackageFetcher(kept, settings.inside, cache)
+    return PackageGateway(store, fetcher, settings.secret_keys[0], clock)
 
 
 def _gateway_door(e2b: E2BSettings | None, gateway: ASGIApp) -> Mount:

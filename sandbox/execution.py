@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import blocked
-from sandbox.agents.base import Agent, AgentRun, clean, context_folder, instructions_path, run_name, turn_folder
+from sandbox.agents.base import (
+    Agent,
+    AgentRun,
+    clean,
+    context_folder,
+    folder_rules_files,
+    instructions_path,
+    run_name,
+    turn_folder,
+)
 from sandbox.blocked import Blocked
 from sandbox.clients import PackageClients
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError, TooLarge
@@ -155,6 +164,7 @@ class ExecutionEnvironment:
         prompt = Mailbox.file("prompt", self.agent.message(run.prompt), order=0)
         await self.primitives.write_many(
             {
+                **folder_rules_files(run, self._layout),
                 instructions_path(self._layout, run.turn, run.attempt): run.instructions.encode(),
                 posixpath.join(folder, "inbox", prompt[0]): prompt[1],
                 posixpath.join(folder, "spec.json"): json.dumps(self._spec(run)).encode(),

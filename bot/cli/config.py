@@ -25,12 +25,21 @@ app = CommandGroup(help="Check a repository's config file; show an account's lim
 
 @app.command()
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="It may have any name.")], as_json: AsJson = False
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="It may have any name.")],
+    inside: Annotated[
+        str | None, typer.Option("--in", metavar="PATH", help="Show what counts for work on this file or folder.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Check FILE as a `.github/forgehand.yml`, and name the line of each mistake."""
     from bot import repo_config
 
     config = _parsed(file, as_json=as_json)
+    if inside is not None:
+        from bot.sessions import folders
+
+        place = inside.strip("/")
+        config = config.with_paths(folders.patterns_for(config, [place, f"{place}/{folders.ANYTHING}"]))
     if as_json:
         console.print_json({"ok": True, "config": dataclasses.asdict(config)})
         return

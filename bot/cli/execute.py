@@ -89,9 +89,11 @@ def _job(values: Mapping[str, str], options: Options, **asked: Any) -> Workbench
     from sandbox.agents.base import Subagents
 
     limits = settings.read_limits(values)
+    model = settings.read_model(values)
     return WorkbenchJob(
         id=SessionId("".join(secrets.choice(ALPHABET) for _ in range(8))),
-        model=options.model or settings.read_model(values).model,
+        model=options.model or model.model,
+        basic_api=model.provider.at is not None,
         budget_usd=options.budget_usd or limits.session_budget_usd,
         timeout_seconds=options.timeout_seconds or limits.timeout_minutes * 60,
         max_turns=options.turns,

@@ -161,6 +161,15 @@ class RepositoryCache:
 
         return await asyncio.to_thread(read)
 
+    async def files(
+        self, repo_id: RepoId, sha: str, paths: Sequence[str], *, max_bytes: int
+    ) -> dict[str, inspection.TreeFile]:
+        """Read files and links of a fetched commit, as far as they are there and small enough."""
+        try:
+            return await inspection.files(self._mirror(repo_id), sha, paths, max_bytes)
+        except GitFailed:
+            raise MirrorLost("the cached repository does not give out its files") from None
+
     async def paths(self, repo_id: RepoId, sha: str) -> tuple[str, ...]:
         """List the files of a commit, up to `NAMES_BYTES` of names."""
         argv = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", sha]

@@ -79,7 +79,7 @@ async def _unusable(options: Options, remark: Remark, desk: Desk) -> str | None:
     """Say which option names something that does not exist, before anything is queued or paid for."""
     if options.model is not None:
         try:
-            Prices(desk.settings.model.prices).of(options.model)
+            Prices.at(desk.settings.model).of(options.model)
         except UnknownPrice as unknown:
             return str(unknown)
     if options.base is not None:

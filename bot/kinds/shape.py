@@ -140,6 +140,18 @@ class AgentReading(TurnPart, frozen=True):
     """The thread had a pull request already, so its title names other work."""
 
 
+class WorkFolders(TurnPart, frozen=True):
+    """The folders of the repository that a turn is about, and what the repository says for them."""
+
+    folders: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    """Of `paths` in the config."""
+    rules: tuple[str, ...] = ()
+    """The files with rules that the agent has from the start."""
+    rules_sha: str = ""
+    """The commit with the rules of all other folders, which the agent gets when it comes there."""
+
+
 class Titled(TurnPart, frozen=True):
     """The title that the agent gave to its work."""
 

@@ -79,6 +79,7 @@ def _final_parts(view: TurnView) -> list[tuple[str, int]]:
         (sections.blocked_hosts(collected.blocked), 2),
         (sections.packages(view), 3),
         (sections.subagents(view), 2),
+        (sections.folders(view), 2),
         (sections.withheld(view), 2),
         (_next(view, outcome), 0),
         (questions.rendered(_boxes_at_the_end(view), view.command), 0),

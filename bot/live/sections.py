@@ -12,14 +12,14 @@ from bot import repo_config
 from bot.agent import prompt
 from bot.kinds import TRAITS
 from bot.kinds.resolve import Merge
-from bot.kinds.shape import AgentReading
+from bot.kinds.shape import AgentReading, WorkFolders
 from bot.models import Outcome, Step, TokenUsage, TurnState
 from bot.outbound import neutralise, prose
 from bot.proposal import verification
 from bot.store.sessions import Turn
 from bot.text import markup
 from bot.text.markup import shown
-from bot.words import endings, on_money
+from bot.words import endings, on_folders, on_money
 
 if TYPE_CHECKING:
     from bot.live.page import TurnView
@@ -207,6 +207,12 @@ def withheld(view: TurnView) -> str:
     return "\n\n".join(parts)
 
 
+def folders(view: TurnView) -> str:
+    """Name the folders that the turn was about, with the rules and settings that counted there."""
+    where = view.turn.part(WorkFolders)
+    return on_folders.worked_in(where.folders, where.rules, where.patterns) if where.folders or where.patterns else ""
+
+
 def environment(view: TurnView) -> str:
     """Show what the environment uses while the agent works in it; other steps are not measured."""
     if view.sample is None or view.turn.step is not Step.WORK:
@@ -233,7 +239,7 @@ def checks(view: TurnView) -> str:
 def verified(view: TurnView) -> str:
     """Tell what Forgehand itself ran; the agent's claims stand in the agent's words."""
     mended = view.turn.mending is not None and view.turn.state is TurnState.DONE
-    declared = bool(repo_config.load(view.turn.config).checks)
+    declared = repo_config.load(view.turn.config).has_checks
     words = verification.without_checks(view.command, declared=declared)
     if view.verified:
         words = verification.words(view.verified, neutralise.block, mended=mended)

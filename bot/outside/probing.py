@@ -13,7 +13,7 @@ from bot.store.outside_services import CredentialKind, OutsideService
 from bot.vault import Vault
 
 PATHS = {"npm": "-/ping", "cargo": "config.json"}
-"""What every registry of a kind answers; for others, the address itself."""
+"""Paths that every registry of a kind answers; for others, the address itself is asked."""
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ EXAMPLES = {
     "egress": "[packages.example.com]",
     "registries": "[internal-npm]",
     "template": "my-template",
+    "paths": '{"services/pay/**": {checks: [make -C services/pay test]}}',
 }
 """Values of keys that have no default, or none that tells much; the file shows the default of all others."""
 _HEAD = """\

@@ -22,7 +22,7 @@ from sandbox.clients import FOLDER, GATEWAY, PackageClients
 SPARE_SECONDS = 3600.0
 """The token ends by itself if nobody lives to revoke it."""
 Reader = tuple[TurnKey, InstallationId]
-"""Who reads, and for which account."""
+"""The turn that reads, and the account whose registries it reads."""
 
 
 async def require(services: Services, turn: Turn) -> None:
@@ -30,7 +30,7 @@ async def require(services: Services, turn: Turn) -> None:
     names = await _names(services, turn)
     if not names:
         return
-    if (e2b := services.settings.e2b) is not None and e2b.unmetered is not None:
+    if not _has_gateway(services):
         raise UserError(on_registries.NO_GATEWAY)
     _, installation = await _reader(services, turn)
     found = await outside_services.usable(services.store, Purpose.REGISTRY, installation, names)
@@ -81,15 +81,21 @@ async def _names(services: Services, turn: Turn) -> tuple[str, ...]:
 async def _made(
     services: Services, reader: Reader, names: Sequence[str], seconds: float
 ) -> tuple[Secret | None, PackageClients | None]:
-    """What was removed since `require` is not open any more."""
+    """Leave out registries that were removed since `require` looked."""
     key, installation = reader
-    found = await outside_services.usable(services.store, Purpose.REGISTRY, installation, names) if names else {}
+    if not names or not _has_gateway(services):
+        return None, None
+    found = await outside_services.usable(services.store, Purpose.REGISTRY, installation, names)
     if not found:
         return None, None
     expires_at = services.clock() + seconds + SPARE_SECONDS
     token = await gateway.mint_for_packages(services.store, key, installation, list(found), expires_at)
     services.redactor.register(token.reveal())
     return token, _clients(list(found.values()), token.reveal())
+
+
+def _has_gateway(services: Services) -> bool:
+    return services.settings.e2b is None or services.settings.e2b.unmetered is None
 
 
 def _clients(services: Sequence[OutsideService], token: str) -> PackageClients:

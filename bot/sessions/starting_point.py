@@ -16,7 +16,7 @@ from bot.git.run import RemoteAccess
 from bot.github.client import GitHubApp, InstallationClient
 from bot.github.types import Pull, TokenPurpose
 from bot.kinds.resolve import Merge
-from bot.kinds.shape import OnFork
+from bot.kinds.shape import OnFork, WorkFolders
 from bot.models import PUSHED, Fork, Repo, Thread
 from bot.repo_config import RepoConfig
 from bot.sessions.services import Services
@@ -82,6 +82,8 @@ async def restore_mirror(services: Services, turn: Turn) -> None:
         return
     thread = (await sessions.session(services.store, turn.key.session)).thread
     access = await remote_access(services, thread, TokenPurpose.READ_REPOSITORY)
+    if rules := turn.part(WorkFolders).rules_sha:
+        await services.cache.fetch(thread.repo.id, access, rules)
     merged = turn.part(Merge).sha
     if merged is None or turn.tip_sha is None:
         await services.cache.fetch(thread.repo.id, access, turn.base_sha)

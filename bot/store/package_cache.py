@@ -73,22 +73,37 @@ class CachedAnswer:
 
 
 @dataclass
+class ArrivingRoom:
+    """Counts the bytes of all answers on their way: a session may ask for many large ones at once."""
+
+    most: int
+    taken: int = 0
+
+
+@dataclass
 class ArrivingAnswer:
     """Bytes on their way into the cache; they are removed unless `keep` takes them."""
 
     path: Path
     _file: BinaryIO
-    _most: int
+    _room: ArrivingRoom
     _digest: hashlib._Hash = field(default_factory=hashlib.sha256)
     _held: list[bytes] = field(default_factory=list)
     _waiting: int = 0
     size: int = 0
+    _is_given_up: bool = False
 
     async def write(self, block: bytes) -> None:
-        """Take a block; of an answer that is larger than the room, nothing is kept."""
+        """Take a block; of an answer for which there is no room, nothing is kept."""
+        if self._is_given_up:
+            return
         self.size += len(block)
-        if self.size > self._most:
+        self._room.taken += len(block)
+        if self._room.taken > self._room.most:
+            self._is_given_up = True
             self._held, self._waiting = [], 0
+            await asyncio.to_thread(self._file.truncate, 0)
+            self._give_back()
             return
         self._held.append(block)
         self._waiting += len(block)
@@ -97,7 +112,7 @@ class ArrivingAnswer:
 
     async def finish(self) -> str | None:
         """Return the hash of the whole; None for one that is too large."""
-        if self.size > self._most:
+        if self._is_given_up:
             return None
         await asyncio.to_thread(self._flush)
         await asyncio.to_thread(self._file.close)
@@ -112,6 +127,10 @@ class ArrivingAnswer:
         self._file.close()
         self.path.unlink(missing_ok=True)
 
+    def _give_back(self) -> None:
+        self._room.taken -= self.size
+        self.size = 0
+
 
 class PackageCache:
     """Holds at most `room` bytes, and drops what was not used for longest."""
@@ -123,6 +142,7 @@ class PackageCache:
         self._used: OrderedDict[tuple[str, str], int] = OrderedDict()
         """Sizes by account and hash, the last used at the end."""
         self._totals: dict[str, int] = {}
+        self._arriving = ArrivingRoom(room // _SHARE)
         self._changing = asyncio.Lock()
         self._is_read = False
 
@@ -146,10 +166,11 @@ class PackageCache:
         await self._read()
         folder = self._folder / "arriving"
         path = folder / uuid.uuid4().hex
-        answer = ArrivingAnswer(path, await asyncio.to_thread(_create, path), self._room // _SHARE)
+        answer = ArrivingAnswer(path, await asyncio.to_thread(_create, path), self._arriving)
         try:
             yield answer
         finally:
+            self._arriving.taken -= answer.size
             await asyncio.to_thread(answer.close)
 
     async def keep(
@@ -226,7 +247,7 @@ def _head(place: Path) -> CachedHead | None:
 
 def _found(place: Path, folder: Path) -> tuple[CachedHead | None, OpenBytes | None]:
     head = _head(place)
-    return head, _verified(folder / head.sha256) if head else None
+    return head, None if head is None else _verified(folder / head.sha256)
 
 
 def _verified(path: Path) -> OpenBytes | None:

@@ -43,7 +43,7 @@ class Workbench:
         self._left_out: tuple[str, ...] = ()
 
     async def execute(self) -> Report:
-        Prices(self._means.model.prices).of(self._job.model)
+        Prices.at(self._means.model).of(self._job.model)
         if not self._job.prompt.strip():
             raise UserError(words.NO_PROMPT)
         if len(self._job.prompt.encode("utf-8", "replace")) > LONGEST_PROMPT:

@@ -42,6 +42,7 @@ class WorkbenchJob:
     isolate: bool
     subagents: Subagents
     effort: str | None = None
+    basic_api: bool = False  # as in AgentRun
 
     @property
     def key(self) -> TurnKey:

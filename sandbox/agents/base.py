@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 import unicodedata
@@ -41,10 +42,13 @@ class AgentRun:
     permission: str = "auto"  # auto, ask or plan
     subagents: Subagents | None = None  # None: no limit, and the agent does not ask
     schema: dict[str, Any] | None = None
+    basic_api: bool = False  # the model's provider takes no experimental parts of the API
     effort: str | None = None  # how hard the model thinks; None: as the program has it
     attempt: int = 0  # the number of this run in its turn, from 0
     beside: Mapping[str, Path] = field(default_factory=dict)  # the prompt's files on the host, by their names inside
     clients: PackageClients | None = None  # None: no registry is open
+    folder_rules: Mapping[str, str] = field(default_factory=dict)  # given to an agent that first touches the folder
+    known_folders: tuple[str, ...] = ()  # whose rules the agent has already, but not its sub-agents
 
 
 class Decoder(Protocol):
@@ -93,6 +97,26 @@ def turn_folder(layout: Layout, turn: int, attempt: int = 0) -> str:
 
 def instructions_path(layout: Layout, turn: int, attempt: int = 0) -> str:
     return posixpath.join(turn_folder(layout, turn, attempt), "instructions.md")
+
+
+def folder_rules_path(layout: Layout, turn: int, attempt: int = 0) -> str:
+    """Return the list of folders with rules; `runner/folder_rules` reads it."""
+    return posixpath.join(turn_folder(layout, turn, attempt), "folder-rules.json")
+
+
+def folder_rules_files(run: AgentRun, layout: Layout) -> dict[str, bytes]:
+    """Write one file for each folder with rules, where the agent can read it, and the list of all."""
+    named = {folder: f"{number:03}.md" for number, folder in enumerate(sorted(run.folder_rules), 1)}
+    below = posixpath.join(context_folder(layout, run.turn, run.attempt), "rules")
+    found = {posixpath.join(below, name): run.folder_rules[folder].encode() for folder, name in named.items()}
+    listed = {
+        "work": layout.work,
+        "folders": [
+            {"folder": folder, "file": name, "known": folder in run.known_folders} for folder, name in named.items()
+        ],
+    }
+    path = folder_rules_path(layout, run.turn, run.attempt)
+    return {**found, path: json.dumps(listed).encode()} if named else {}
 
 
 def context_folder(layout: Layout, turn: int, attempt: int = 0) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from sandbox.agents.base import (
     clean,
     context_folder,
     first_lines,
+    folder_rules_path,
     instructions_path,
     one_line,
     shorten,
@@ -41,6 +43,8 @@ UNFIT_TOOLS = (
 )
 SETTINGS: dict[str, Any] = {"attribution": {"commit": "", "pr": ""}, "includeCoAuthoredBy": False}
 LEAST_BUDGET_USD = 0.01
+TOUCHING_TOOLS = "Read|Edit|Write|NotebookEdit|Bash|Glob|Grep"
+HOOK_SECONDS = 10
 
 
 class Claude:
@@ -54,7 +58,8 @@ class Claude:
         flags += ["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
         # A rule that asks holds in every mode: the host decides on each sub-agent even if everything else is allowed.
         asks = {"permissions": {"ask": sorted(SPAWNING)}} if run.subagents is not None else {}
-        flags += ["--setting-sources", "", "--strict-mcp-config", "--settings", json.dumps({**SETTINGS, **asks})]
+        settings = {**SETTINGS, **asks, **_hooks(run, layout)}
+        flags += ["--setting-sources", "", "--strict-mcp-config", "--settings", json.dumps(settings)]
         flags += ["--permission-prompt-tool", "stdio", "--permission-mode", PERMISSION_MODES[run.permission]]
         flags += ["--model", _plain(run.model)]
         if run.budget_usd is not None:
@@ -67,7 +72,7 @@ class Claude:
             flags += ["--max-turns", str(run.max_turns)]
         if run.instructions:
             flags += ["--append-system-prompt-file", instructions_path(layout, run.turn, run.attempt)]
-        if run.beside:
+        if run.beside or run.folder_rules:
             flags += ["--add-dir", context_folder(layout, run.turn, run.attempt)]
         if run.schema is not None:
             flags += ["--json-schema", json.dumps(run.schema)]
@@ -82,6 +87,7 @@ class Claude:
         at_once = run.subagents.at_once if run.subagents is not None else 0
         return {
             **({"CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": str(at_once)} if at_once else {}),
+            **({"CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS": "1"} if run.basic_api else {}),
             "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH": "1",  # a sub-agent starts none
             "CLAUDE_CODE_DISABLE_WORKFLOWS": "1",
             "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",
@@ -126,6 +132,16 @@ class Claude:
 
     def own_paths(self, layout: Layout) -> Sequence[str]:
         return [posixpath.join(layout.home, name) for name in (".claude", ".claude.json")]
+
+
+def _hooks(run: AgentRun, layout: Layout) -> dict[str, Any]:
+    """Let the program run our script after its calls. The program itself would read rules from the work tree."""
+    if not run.folder_rules:
+        return {}
+    script, rules = posixpath.join(layout.runner, "folder_rules.py"), folder_rules_path(layout, run.turn, run.attempt)
+    command = shlex.join([layout.python, "-I", "-S", "-B", script, rules])
+    hook = [{"type": "command", "command": command, "timeout": HOOK_SECONDS}]
+    return {"hooks": {"PostToolUse": [{"matcher": TOUCHING_TOOLS, "hooks": hook}], "PreCompact": [{"hooks": hook}]}}
 
 
 def _response(request_id: str, answer: dict[str, Any]) -> bytes:

@@ -28,7 +28,7 @@ from bot.settings import Secret
 from bot.store import gateway as rows
 from bot.store import spend
 from bot.store.base import Store
-from bot.web.gateway import Credential, Gateway, Tuning, model_request
+from bot.web.gateway import AnthropicApi, Credential, Gateway, Tuning, model_request
 from tests.world.stored import file_of
 
 MODEL = "claude-sonnet-5-5"
@@ -170,7 +170,7 @@ class Service:
             return Credential(Secret("sk-x"))
 
         tuning = Tuning(patience_seconds=0.05, check_seconds=0.005)
-        return cls(store, Gateway(store, credential, url, tuning=tuning), way)
+        return cls(store, Gateway(store, AnthropicApi(url, credential), tuning=tuning), way)
 
     async def ended(self) -> None:
         await self.gateway.close()

@@ -19,7 +19,7 @@ from bot.simulation.loopback import serving
 from bot.store import gateway as rows
 from bot.store import spend
 from bot.store.base import Store
-from bot.web.gateway import Credential, Gateway, dialect
+from bot.web.gateway import AnthropicApi, Credential, Gateway, dialect
 from tests.world.gateway import gateway_app
 
 REAL_KEY = "sk-ant-api03-canary-of-the-installation"
@@ -86,7 +86,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
         return Credential(Secret(REAL_KEY))
 
     async with SimulatedAnthropic.running(REAL_KEY) as model:
-        app = gateway_app(Gateway(store, credential, model.url))
+        app = gateway_app(Gateway(store, AnthropicApi(model.url, credential)))
         async with serving(app) as port:
             yield Rig(model, store, (port, app.state.gateway), tmp_path)
         await app.state.gateway.close()

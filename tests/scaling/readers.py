@@ -10,18 +10,19 @@ from typing import Any
 from markupsafe import Markup
 
 from bot import commands, survey
-from bot.agent import diffs, findings, material
+from bot.agent import diffs, findings, folder_rules, material
 from bot.errors import BadRepoConfig, CommandError
 from bot.live import questions
 from bot.outbound import neutralise, patches
 from bot.outbound import prose as truncate
 from bot.outbound.redact import Redactor
-from bot.proposal import descriptions, titles
+from bot.proposal import descriptions, push_policy, titles
 from bot.proposal.titles import TitleSources
 from bot.registries import DIALECTS
 from bot.registries.shape import IndexPage, RegistryRefusal, RegistryRequest
 from bot.registries.signing import LinkSigner
 from bot.repo_config.yaml import read_entries
+from bot.sessions import folders
 from bot.text import blocks, markup
 from bot.text.markup import shown
 from bot.text.visible import as_written, visible
@@ -33,6 +34,7 @@ from sandbox.agents import base as agent_text
 from sandbox.agents.claude import ClaudeDecoder
 from sandbox.agents.claude_tools import edit
 from sandbox.following import LineCutter
+from sandbox.runner.folder_rules import touches
 from tests.scaling.growth import Reader
 from tests.unit.parsed import parse
 
@@ -116,6 +118,11 @@ def _surveyed(name: str, before: str = "") -> Reader:
 
 
 READERS: Mapping[str, Reader] = {
+    "rules of a folder": lambda text: folder_rules.read("a/CLAUDE.md", text.encode("utf-8", "replace")),
+    "folders in words": lambda text: folders.named_in(text, {"a/b"}, {"a"}),
+    "folders in a call": lambda text: touches("a/b", {"tool_input": {"command": text}, "cwd": "/work"}, "/work"),
+    "patterns of paths": lambda text: push_policy.matches("a/" * 40 + "b", text),
+    "paths for a pattern": lambda text: push_policy.matches(text, "**/a/**/*b*/**/c"),
     "survey of a workflow": _surveyed(".github/workflows/ci.yml", "jobs: {a: {steps: [{run: '"),
     "survey of a workflow, as it is": _surveyed(".github/workflows/ci.yml"),
     "survey of a Makefile": _surveyed("Makefile", "test:\n"),

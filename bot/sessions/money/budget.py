@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from enum import StrEnum
 
 from bot.errors import SettingsError, UserError
 from bot.models import TokenUsage
+from bot.settings import ModelSettings
 
 MILLION = 1_000_000
 MOST_NAMED = 30
@@ -126,6 +127,17 @@ class Prices:
         given = {canonical(model): _override(model, values) for model, values in (overrides or {}).items()}
         self._table = {**_TABLE, **given}
 
+    @classmethod
+    def at(cls, model: ModelSettings) -> Prices:
+        """Return those at the provider that is set; the operator's own prices hold as they are."""
+        found, at = cls(model.prices), model.provider.at
+        if at is not None:
+            own = {canonical(name) for name in model.prices}
+            ids = {canonical(name): one for name, one in model.provider.ids.items()}
+            for name in found._table.keys() - own:
+                found._table[name] = _times(found._table[name], at.price_factor(ids.get(name, "")))
+        return found
+
     def of(self, model: str) -> Price:
         """Raise UnknownPrice for an unknown model: the gateway forwards only requests that it can count."""
         price = self._table.get(canonical(model))
@@ -155,6 +167,13 @@ def cost(price: Price, used: Consumption) -> float:
 
 def output_usd(price: Price, used: Consumption) -> float:
     return price.rates_for(used.prompt_tokens).output / MILLION * (IN_THE_US if used.in_the_us else 1.0)
+
+
+def _times(price: Price, factor: float) -> Price:
+    def dearer(rates: Rates) -> Rates:
+        return Rates(*(rate * factor for rate in astuple(rates)))
+
+    return replace(price, rates=dearer(price.rates), long_rates=dearer(price.long_rates) if price.long_rates else None)
 
 
 def _override(model: str, values: Mapping[str, float]) -> Price:

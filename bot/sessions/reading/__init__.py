@@ -15,6 +15,7 @@ from bot.agent.material import (
     Diff,
     Log,
     Material,
+    Rulebook,
     ThreadText,
     discussion_name,
     discussion_place,
@@ -29,7 +30,7 @@ from bot.git.cache import Comparison
 from bot.github import reviews
 from bot.github.client import InstallationClient
 from bot.github.types import Comment, Issue
-from bot.kinds.shape import AgentReading, OnFork, Places
+from bot.kinds.shape import AgentReading, OnFork, Places, WorkFolders
 from bot.models import Repo, Spot, Thread
 from bot.repo_config import RepoConfig
 from bot.sessions.reading import briefing
@@ -100,6 +101,7 @@ class Gathered:
     untrusted: bool
     """It has words of people who may not write here, or of an unknown author."""
     discussions: tuple[Spot, ...]
+    where: WorkFolders
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,14 @@ class _Conversation:
     own_words: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True)
+class _Named:
+    """What may name a folder: the thread, and the changed files of the pull request."""
+
+    said: _Conversation
+    changed: Sequence[str]
+
+
 async def gather(
     services: Services, turn: Turn, config: RepoConfig, place: tuple[str, Start], beside: Evidence
 ) -> Gathered:
@@ -126,10 +136,10 @@ async def gather(
     change, diff = await _change(services, turn, thread, base, start) if found.issue.is_pull else (None, None)
     album = await briefing.gather_images(services.github.attachments, _with_pictures(found))
     ignored = ignored_rules(change.paths) if change else ()
-    told = turn.traits.told(fork=turn.part(OnFork).fork is not None)
-    instructions, cut = rule_instructions(told, book, config.instructions)
+    paths = change.paths if change else None
+    where, book, instructions, cut = await _rules(services, turn, config, (start, book), _Named(found, paths or ()))
     if turn.traits.judges:
-        instructions += await asyncio.to_thread(scope.rules, config.review, change.paths if change else None)
+        instructions += await asyncio.to_thread(scope.rules, config, paths)
     missing = [*album.notes, *cut]
     if ignored:
         rest = f" and {len(ignored) - MOST_NAMED} more" if len(ignored) > MOST_NAMED else ""
@@ -175,10 +185,32 @@ async def gather(
     )
     return Gathered(
         read,
+        where=where,
         files={**album.files, **{name: text.encode("utf-8", "replace") for name, text in composed.files.items()}},
         untrusted=composed.untrusted,
         discussions=found.asked_at,
     )
+
+
+async def _rules(
+    services: Services, turn: Turn, config: RepoConfig, place: tuple[Start, Rulebook], named: _Named
+) -> tuple[WorkFolders, Rulebook, str, list[str]]:
+    """Join all instructions. Return also the folders that the turn is about, and what was cut."""
+    start, book = place
+    told = turn.traits.told(fork=turn.part(OnFork).fork is not None)
+    asked = turn.options is not None and turn.options.folder is not None
+    imports = any("@" in text for _, text in book.files)
+    if not (asked or imports or book.nested or config.paths):
+        return WorkFolders(), book, *rule_instructions(told, book, config.instructions)
+    from bot.sessions.reading import folder_rules  # only repositories that have such rules enter it
+
+    opening = named.said.opening
+    thread = "" if opening.changed_since else f"{named.said.issue.title}\n\n{visible(opening.body)}"
+    spoken = folder_rules.Spoken(turn.prompt, thread, named.changed)
+    found = await folder_rules.settled(services, turn, config, start, book, spoken)
+    told = f"{told}\n{found.about}\n" if found.about else told
+    instructions, cut = await asyncio.to_thread(rule_instructions, told, found.book, found.instructions)
+    return found.where, found.book, instructions, [*found.notes, *cut]
 
 
 async def _conversation(services: Services, turn: Turn, thread: Thread) -> _Conversation:

@@ -116,12 +116,13 @@ async def read_rules(services: Services, repo: RepoId, branch: str, sha: str | N
         return Rulebook(branch)
     paths = await services.cache.paths(repo, sha)
     claude = await _text(services, repo, sha, material.CLAUDE)
-    agents = await _text(services, repo, sha, material.AGENTS) if material.wanted_rules(claude) else None
+    agents = await _text(services, repo, sha, material.AGENTS) if claude is None else None
     found = ((material.CLAUDE, claude), (material.AGENTS, agents))
     return Rulebook(
         branch,
         files=tuple((name, text) for name, text in found if text is not None),
         nested=await asyncio.to_thread(material.nested_rules, paths),
+        paths=paths,
         unused=await asyncio.to_thread(material.unused_rules, paths),
     )
 

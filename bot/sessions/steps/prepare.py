@@ -55,7 +55,7 @@ def _begins_as(turn: Turn, config: RepoConfig) -> str:
     return "plan" if plans_first else turn.kind
 
 
-async def _ready(services: Services, turn: Turn, preparation: Preparation) -> To:
+async def _ready(services: Services, turn: Turn, preparation: Preparation) -> To | End:
     """Gather everything that the agent needs to begin."""
     config, start = preparation.config, preparation.start
     turn = turn.having(
@@ -66,9 +66,15 @@ async def _ready(services: Services, turn: Turn, preparation: Preparation) -> To
     )
     found = await reading.gather(services, turn, config, (preparation.base, start), preparation.beside)
     await briefing.shelve(services, turn, found.files)
+    config = config.with_paths(found.where.patterns)
     notes = (*found.reading.notes, *await starting_point.fork_notes(services, turn, config))
+    if config.budget != preparation.config.budget:
+        await sessions.update_session(services.store, turn.key.session, budget_usd=config.budget)
+        if spent := await spending_limits.before_the_start(services, turn):
+            return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
     parts = (
         *preparation.parts,
+        found.where,
         turn.part(OnFork),
         turn.part(WorkEstimate),
         msgspec.structs.replace(found.reading, notes=notes),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import posixpath
 
 from bot.agent import prompt
 from bot.errors import TransientError
-from bot.kinds.shape import AgentReading
+from bot.kinds.shape import AgentReading, WorkFolders
 from bot.models import Outcome, Step
 from bot.sessions import agent_memory, dialogue, environments, kinds, moves, packages, setbacks
 from bot.sessions.environments import meter
@@ -95,6 +96,11 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     assert session.agent_session_id is not None
     may = rights_of(turn)
     files = await briefing.shelved(services, turn)
+    where, rules = turn.part(WorkFolders), dict[str, str]()
+    if where.rules_sha:
+        from bot.sessions.reading import folder_rules  # only repositories that have such rules enter it
+
+        rules = await folder_rules.for_agents(services, turn)
     await environment.start(
         AgentRun(
             turn=turn.key.n,
@@ -105,6 +111,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             resume=turn.resumed,
             max_turns=turn.options.turns if turn.options else None,
             effort=effort_of(turn),
+            basic_api=services.settings.model.provider.at is not None,
             budget_usd=await spending_limits.for_the_agent(services, turn),
             timeout_seconds=turn.timeout_seconds - used,
             instructions=turn.part(AgentReading).instructions or turn.traits.instructions,
@@ -116,6 +123,8 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             attempt=turn.attempt,
             beside=files,
             clients=await packages.for_the_agent(services, turn, turn.timeout_seconds + TOKEN_SLACK_SECONDS),
+            folder_rules=rules,
+            known_folders=tuple(map(posixpath.dirname, where.rules)),
         )
     )
 

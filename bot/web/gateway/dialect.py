@@ -59,6 +59,8 @@ class Dialect:
     """The lists above, and what the operator admits in addition, at their own risk."""
 
     admitted: frozenset[str] = field(default_factory=frozenset)
+    known: frozenset[str] = BETAS
+    """The betas that this provider takes."""
 
     def check(self, body: dict[str, Any]) -> frozenset[str]:
         """Remove the fields that do not go on, and return their names."""
@@ -79,7 +81,7 @@ class Dialect:
     def betas(self, values: Iterable[str]) -> tuple[list[str], list[str]]:
         """Return (those that go on, those that do not), each once."""
         words = dict.fromkeys(word.strip() for value in values for word in value.split(",") if word.strip())
-        known = [word for word in words if word in BETAS or word.lower() in self.admitted]
+        known = [word for word in words if word in self.known or word.lower() in self.admitted]
         return known, [word for word in words if word not in known]
 
     def query(self, raw: str) -> tuple[str, list[str]]:
@@ -142,8 +144,12 @@ def token(headers: RawHeaders) -> str:
     return value
 
 
-def forwarded(headers: RawHeaders, credential: Credential, dialect: Dialect) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return (the headers for the provider, the betas left out)."""
+def betas_of(headers: RawHeaders) -> list[str]:
+    return [value.decode("latin-1") for name, value in headers if name.decode("latin-1").lower() == BETA]
+
+
+def forwarded(headers: RawHeaders, credential: Credential, dialect: Dialect) -> list[tuple[str, str]]:
+    """Return the headers for the provider."""
     pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
     named = {word.strip().lower() for name, value in pairs if name == "connection" for word in value.split(",")}
     dropped = HOP_BY_HOP | OURS | named
@@ -155,7 +161,7 @@ def forwarded(headers: RawHeaders, credential: Credential, dialect: Dialect) -> 
         and not name.endswith(CREDENTIALS)
         and PLAIN.fullmatch(name)
     ]
-    betas, unknown = dialect.betas(value for name, value in kept if name == BETA)
+    betas, _ = dialect.betas(value for name, value in kept if name == BETA)
     kept = [(name, value) for name, value in kept if name != BETA and dialect.may_pass(name)]
     if credential.is_oauth:
         betas = [*betas, OAUTH_BETA] if OAUTH_BETA not in betas else betas
@@ -165,7 +171,7 @@ def forwarded(headers: RawHeaders, credential: Credential, dialect: Dialect) -> 
     if betas:
         kept.append((BETA, ",".join(betas)))
     # identity: the meter must read the answer, and a compressor would hold back the stream
-    return [*kept, ("content-type", "application/json"), ("accept-encoding", "identity")], unknown
+    return [*kept, ("content-type", "application/json"), ("accept-encoding", "identity")]
 
 
 def returned(headers: Mapping[str, str]) -> dict[str, str]:

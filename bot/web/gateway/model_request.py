@@ -9,6 +9,7 @@ refused too, because no budget could hold.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -24,6 +25,7 @@ CLIENT_TOOL = re.compile(
 )
 """Tools that the client runs, or that cost nothing extra. The whole name must match: tools of the provider may begin
 with the same word, as `bash_code_execution` does."""
+SCHEMA_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 SEARCH = re.compile(r"web_search_20\d{6}", re.ASCII)
 MOST_SEARCHES = 8
 """In one request; agents ask for as many. All are reserved for, because none shows before it costs money."""
@@ -50,6 +52,7 @@ class CheckedRequest:
     model: str
     sizes: Sizes
     left_out: frozenset[str] = frozenset()
+    streams: bool = False
 
 
 class PartRole(Enum):
@@ -71,7 +74,13 @@ class RequestContents:
     is_opaque: bool = False
 
 
-def read(raw: bytes, *, allowed_model: str, dialect: Dialect | None = None) -> CheckedRequest:
+def read(
+    raw: bytes,
+    *,
+    allowed_model: str,
+    dialect: Dialect | None = None,
+    encoded: Callable[[str, dict[str, Any]], bytes] | None = None,
+) -> CheckedRequest:
     """Takes up to a second for the largest body; run it in a thread, where no step holds the loop for long."""
     body = decode(raw)
     left_out = (dialect or Dialect()).check(body)
@@ -95,7 +104,8 @@ def read(raw: bytes, *, allowed_model: str, dialect: Dialect | None = None) -> C
         in_the_us=body.get("inference_geo") == "us",
         is_opaque=found.is_opaque,
     )
-    return CheckedRequest(encode(body), model, sizes, left_out)
+    streams = body.get("stream") is True
+    return CheckedRequest(encoded(model, body) if encoded else encode(body), model, sizes, left_out, streams)
 
 
 def _count(value: Any, name: str) -> int:
@@ -159,6 +169,8 @@ def _block(block: dict[str, Any], found: RequestContents, *, of_image: bool) -> 
     if isinstance(tool, dict) and tool.get("type") != "tool_reference":
         definition = tool.get("definition")
         held = definition if isinstance(definition, dict) else tool
+        if held.get("type") in SCHEMA_TYPES:  # a parameter that is called `tool`
+            return
         if not (isinstance(held.get("type"), str) and _DATED.fullmatch(held["type"])):  # the walk meets dated ones
             _tool(held, found)
 

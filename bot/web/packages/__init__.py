@@ -150,7 +150,7 @@ class _Answering:
 
 
 async def _streamed(question: PackageQuestion, answer: PackageAnswer, send: Send) -> int:
-    """Pass an answer on as it comes, without the registry's own words if it is none."""
+    """Pass an answer on as it comes; raise our own words instead of the registry's if it says no."""
     if answer.status != 200:
         raise RegistryRefusal(404 if answer.status in (404, 410, 451) else 502, f"The registry says {answer.status}.")
     length = None if question.target.rewritten else answer.size

@@ -57,7 +57,7 @@ class PackageAnswer:
     content_type: str
     chunks: AsyncIterator[bytes]
     url: str
-    """Where it came from, after redirects."""
+    """The address that answered, after redirects."""
     size: int | None = None
     encoding: str = ""
     cached: bool = False
