@@ -137,8 +137,8 @@ class OutsideClient:
         url = httpcore.URL(
             scheme=at.scheme.encode(), host=at.host.encode(), port=at.port, target=at.target.encode("latin-1")
         )
-        times = {"connect": patience.connect_seconds, "pool": patience.connect_seconds}
-        times |= {"read": patience.read_seconds, "write": patience.read_seconds}
+        reads = patience.read_seconds
+        times = {"connect": patience.connect_seconds, "pool": reads, "read": reads, "write": reads}
         with _troubles(at):
             pool, headers = self._opened(), _headers(request)
             wanted = httpcore.Request(

@@ -56,6 +56,7 @@ async def opened_by_name(
     finally:
         if token is not None:
             await gateway.revoke_one(services.store, token)
+            services.redactor.forget(token.reveal())
 
 
 async def for_the_agent(services: Services, turn: Turn, seconds: float) -> PackageClients | None:

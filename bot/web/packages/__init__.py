@@ -43,8 +43,8 @@ __all__ = ["PATH", "PackageGateway"]
 
 log = logging.getLogger(__name__)
 
-MOST_AT_ONCE = 40
-"""Requests of one token; package clients open about 16 to 50 connections."""
+MOST_AT_ONCE = 64
+"""Requests of one token; package clients open 16 to 50 connections."""
 WHOLE_SECONDS = 900.0
 BODY_SECONDS = 30.0
 FINISHING_SECONDS = 1.0

@@ -12,6 +12,7 @@ from bot.registries import DIALECTS
 from bot.settings import Secret
 from bot.settings.inside import InsideHosts
 from bot.store import outside_services
+from bot.store.accounts import OPERATOR
 from bot.store.base import Store
 from bot.store.outside_services import CredentialKind, OutsideService, Purpose
 from bot.store.repos import InstallationRow
@@ -38,6 +39,7 @@ class RegistriesForm:
         choice = own.get(account_settings.ON_FORKS)
         return {
             "stored": await outside_services.of_installation(self._store, Purpose.REGISTRY, row.id),
+            "offered": await outside_services.of_installation(self._store, Purpose.REGISTRY, OPERATOR),
             "kinds": {name: dialect.label for name, dialect in DIALECTS.items()},
             "credentials": CREDENTIALS,
             "forks": str(choice.value) if choice and choice.value else "",
