@@ -20,7 +20,7 @@ from bot.registries.shape import (
     Use,
 )
 
-_PLAIN = r"[A-Za-z0-9~_-][A-Za-z0-9._~-]{0,213}"
+_PLAIN = r"[A-Za-z0-9~-][A-Za-z0-9._~-]{0,213}"
 _NAME = rf"(?:@{_PLAIN}/)?{_PLAIN}"
 _DOCUMENT = re.compile(rf"(?P<name>{_NAME})(?:/(?P<version>[A-Za-z0-9][A-Za-z0-9.+~-]{{0,127}}))?")
 _TARBALL = re.compile(rf"(?P<name>{_NAME})/-/(?:@{_PLAIN}/|[A-Za-z0-9._-]+/)?(?P<file>{_PLAIN}\.tgz)")
