@@ -201,7 +201,8 @@ MAX_BYTES = 40_000
 MAX_BYTES_IN_ALL = 80_000
 MOST_NESTED = 30
 MOST_NAMED = 10
-UNUSED = (".claude", ".mcp.json")
+KNOW_HOW = (".claude/skills/", ".claude/agents/", ".claude/commands/")
+"""Folders whose files reach the agent as a plugin."""
 _RULES = frozenset((CLAUDE, AGENTS, "CLAUDE.local.md"))
 _FOLDERS = frozenset((".claude", ".githooks", ".husky"))
 _FILES = frozenset((".mcp.json", ".gitmodules", ".gitconfig"))
@@ -220,6 +221,7 @@ class Rulebook:
     paths: tuple[str, ...] = ()
     """All files of the branch."""
     unused: tuple[str, ...] = ()
+    has_know_how: bool = False
 
 
 def nested_rules(paths: Iterable[str]) -> tuple[str, ...]:
@@ -240,13 +242,22 @@ def steering_rules(path: str) -> str | None:
 
 
 def unused_rules(paths: Iterable[str]) -> tuple[str, ...]:
-    tops = {path.partition("/")[0] for path in paths}
-    return tuple(name for name in UNUSED if name in tops)
+    found = (path for path in paths if path == ".mcp.json" or path.startswith(".claude/"))
+    kept = ("/".join(path.split("/")[:2]) for path in found if not path.startswith(KNOW_HOW))
+    return tuple(dict.fromkeys(map(rule_names, kept)))
 
 
 def ignored_rules(paths: Iterable[str]) -> tuple[str, ...]:
     """Pick the changed paths that have no effect on the pull request's own run."""
     return tuple(dict.fromkeys(found for path in paths if (found := steering_rules(path))))
+
+
+def note_on_ignored(ignored: Sequence[str], base: str) -> list[str]:
+    if not ignored:
+        return []
+    rest = f" and {len(ignored) - MOST_NAMED} more" if len(ignored) > MOST_NAMED else ""
+    named = ", ".join(map(rule_names, ignored[:MOST_NAMED])) + rest
+    return [f"what the pull request itself says to agents and tools ({named}): that of {base} counts"]
 
 
 def rule_instructions(own: str, book: Rulebook, config: str) -> tuple[str, list[str]]:

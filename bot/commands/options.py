@@ -17,6 +17,8 @@ class Options:
     """A person's settings for one turn; None leaves it to the repository or the operator."""
 
     model: str | None = None
+    fallback: str | None = None
+    """The model that goes on when the first is overloaded or not available."""
     budget_usd: float | None = None
     timeout_seconds: float | None = None
     base: str | None = None
@@ -35,6 +37,7 @@ NO_OPTIONS = Options()
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 USAGE = {
     "model": "--model NAME",
+    "fallback": "--fallback NAME",
     "budget": "--budget 5",
     "timeout": "--timeout 30m",
     "base": "--base branch",
@@ -132,6 +135,7 @@ def folder(text: str) -> str:
 
 _READERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "model": ("model", _matching(_MODEL, "is not the name of a model: `--model claude-opus-5-5`")),
+    "fallback": ("fallback", _matching(_MODEL, "is not the name of a model: `--fallback claude-sonnet-5-5`")),
     "budget": ("budget_usd", _budget),
     "timeout": ("timeout_seconds", _timeout),
     "base": ("base", _matching(_REF, "cannot be the name of a branch: `--base main`")),

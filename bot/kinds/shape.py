@@ -136,6 +136,8 @@ class AgentReading(TurnPart, frozen=True):
     """Paths of files that would steer an agent and were not used."""
     thread_title: str = ""
     """Empty if somebody changed it after the command."""
+    know_how: bool = False
+    """The agent gets skills, agents or commands."""
     follows: bool = False
     """The thread had a pull request already, so its title names other work."""
 

@@ -21,6 +21,7 @@ MOST_TAIL_LINES = 5
 _UNQUOTED = re.compile(r"[A-Za-z][\w./-]*(?: [\w./=+-][\w./=+~-]*)+")
 EXAMPLES = {
     "model": "claude-sonnet-5-5",
+    "fallback": "claude-haiku-5-5",
     "effort": "high",
     "budget": "5",
     "timeout": "60m",

@@ -80,6 +80,7 @@ class Pushing:
 @dataclass(frozen=True)
 class RepoConfig:
     model: str | None = None
+    fallback: str | None = None
     budget: float | None = None
     """US dollars for a session."""
     ask_above: float | None = None
@@ -87,6 +88,7 @@ class RepoConfig:
     timeout: float | None = None
     """Seconds."""
     effort: str | None = None
+    pace: bool = True
     permission: str = "auto"
     tools: Tools = field(default_factory=Tools)
     subagents: SubagentRules = field(default_factory=SubagentRules)

@@ -293,12 +293,16 @@ def _path_rules(pattern: str, keys: Any) -> PathRules:
 
 KEYS: dict[str, Key] = {
     "model": Key(_name, _STRING, "the model, unless a command names another"),
+    "fallback": Key(
+        _name, _STRING, "the model that goes on when the first is overloaded or not available, at its own price"
+    ),
     "budget": Key(_dollars, _DOLLARS, "dollars a session starts with; people can add more with `continue +3`"),
     "ask_above": Key(_dollars, _DOLLARS, "dollars; a turn whose estimate reaches beyond them waits for someone's yes"),
     "timeout": Key(_timeout, {"type": ["string", "integer"]}, "how long a turn may work, such as 30m"),
     "effort": _choice(
         *EFFORTS, what="how hard the model thinks, unless a command says so; more effort costs more and takes longer"
     ),
+    "pace": _switch("the model learns how many tokens its money buys, and paces its work by that"),
     "permission": _choice(
         *("auto", "ask", "plan"),
         what="auto: the agent may do anything in its sandbox; ask: it asks in the thread before it uses tools not in "

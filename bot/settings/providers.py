@@ -165,7 +165,7 @@ def _check_key(key: Secret) -> None:
     source = known.get("credential_source")
     is_account = known.get("type") == "service_account" and isinstance(known.get("private_key"), str)
     is_workload = known.get("type") == "external_account" and isinstance(source, dict)
-    if not is_account and not (is_workload and {"file", "url"} & source.keys()):
+    if not is_account and not (is_workload and source and {"file", "url"} & source.keys()):
         raise SettingsError(
             f"{KEY} is no key that Forgehand can use. It takes the JSON file of a service account or of a workload "
             "identity with a file or an address as its source, as Google Cloud's console or `gcloud` writes it."

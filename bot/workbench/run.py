@@ -83,6 +83,7 @@ class WorkbenchRun:
             job.key,
             NOBODY,
             model=job.model,
+            fallback=job.fallback,
             budget_usd=job.budget_usd,
             expires_at=time.time() + job.timeout_seconds + TOKEN_SLACK_SECONDS,
         )
@@ -96,8 +97,10 @@ class WorkbenchRun:
                 resume=False,
                 max_turns=job.max_turns,
                 effort=job.effort,
+                fallback=budget.full_name(job.fallback) if job.fallback is not None else None,
                 basic_api=job.basic_api,
                 budget_usd=job.budget_usd,
+                task_tokens=job.task_tokens,
                 timeout_seconds=job.timeout_seconds,
                 subagents=job.subagents,
                 instructions=await asyncio.to_thread(instructions, snapshot),

@@ -249,7 +249,7 @@ async def history(made: Bench, seed: int) -> tuple[float, float, float]:
     old: list[tuple[Service, list[asyncio.Task[None]]]] = []
     for _ in range(chance.randrange(1, 6)):
         bodies = [body_of(chance, key.session) for _ in range(chance.randrange(1, 6))]
-        sizes = [model_request.read(body, allowed_model=MODEL).sizes for body in bodies]
+        sizes = [model_request.read(body, allowed=[MODEL]).sizes for body in bodies]
         reserve = max([reserve, *(budget.estimate(one, PRICE).usd for one in sizes)])
         leaving = [chance.random() * 0.03 if chance.random() < 0.3 else None for _ in bodies]
         service = made.service

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from bot import commands, survey
 from bot.agent import diffs, findings, folder_rules, material
 from bot.errors import BadRepoConfig, CommandError
+from bot.knowhow import KnowHowFile, NamedCommand, asking, packing
 from bot.live import questions
 from bot.outbound import neutralise, patches
 from bot.outbound import prose as truncate
@@ -104,7 +105,7 @@ def _asked(text: str) -> object:
     }
     for raw in (json.dumps(body).encode(), text.encode("utf-8", "replace")):
         with contextlib.suppress(GatewayRefusal):
-            model_request.read(raw, allowed_model=MODEL)
+            model_request.read(raw, allowed=[MODEL])
     return None
 
 
@@ -117,7 +118,20 @@ def _surveyed(name: str, before: str = "") -> Reader:
     return lambda text: survey.candidates([name], {name: before + text})
 
 
+def _packed(path: str, before: str = "") -> Reader:
+    return lambda text: packing.pack("x", [KnowHowFile(path, (before + text).encode("utf-8", "replace"))])
+
+
+def _written_out(text: str) -> object:
+    with contextlib.suppress(CommandError):
+        return asking.written_out(f"/x {text}", [NamedCommand("x", "", "repository", text)], "/claude")
+    return None
+
+
 READERS: Mapping[str, Reader] = {
+    "skill": _packed(".claude/skills/x/SKILL.md"),
+    "skill, its head": _packed(".claude/skills/x/SKILL.md", "---\n"),
+    "command of a repository": _written_out,
     "rules of a folder": lambda text: folder_rules.read("a/CLAUDE.md", text.encode("utf-8", "replace")),
     "folders in words": lambda text: folders.named_in(text, {"a/b"}, {"a"}),
     "folders in a call": lambda text: touches("a/b", {"tool_input": {"command": text}, "cwd": "/work"}, "/work"),

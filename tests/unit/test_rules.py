@@ -54,4 +54,5 @@ def test_long_rules_are_cut_and_said_so() -> None:
 
 
 def test_what_is_unused_is_named_by_its_top() -> None:
-    assert material.unused_rules([".claude/x", "a/.mcp.json", "b"]) == (".claude",)
+    paths = [".claude/x", ".claude/hooks/a", ".claude/hooks/b", ".claude/skills/s/SKILL.md", "a/.mcp.json", "b"]
+    assert material.unused_rules(paths) == (".claude/x", ".claude/hooks")

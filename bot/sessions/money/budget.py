@@ -1,4 +1,6 @@
-"""Knows the cost of a token and the most that a request can cost; refuses a model without a price. Pure."""
+"""Knows the cost of a token, the most that a request can cost, and what money buys; refuses a model without a price.
+
+Pure."""
 
 from __future__ import annotations
 
@@ -118,6 +120,16 @@ def canonical(model: str) -> str:
     return _VARIANT.sub("", full_name(model).lower(), count=1)
 
 
+PACING = frozenset({
+    "claude-fable-5", "claude-fable-5-1", "claude-fable-5-2", "claude-haiku-5-5", "claude-opus-4-7",
+    "claude-opus-4-8", "claude-opus-5", "claude-opus-5-5", "claude-sonnet-5-5",
+})  # fmt: skip
+"""Models that can pace themselves by a number of tokens, at Anthropic's own API. Claude Code would
+send it to all others, too."""
+LEAST_PACE, MOST_PACE = 20_000, 1_000_000
+"""The provider takes no smaller number. No turn comes near the end of a larger one."""
+
+
 class Prices:
     """The table with the operator's own prices over it."""
 
@@ -185,6 +197,21 @@ def _override(model: str, values: Mapping[str, float]) -> Price:
         raise SettingsError(f"FORGEHAND_PRICES: the price of {model} must hold only numbers from 0 on.")
     base = _rates(float(values["input"]), float(values["output"]), float(values["input"]))
     return Price(replace(base, **{name: float(value) for name, value in values.items()}))
+
+
+def pace(settings: ModelSettings, usd: float, models: Sequence[str]) -> int | None:
+    """Return about how many tokens a model may produce and newly read; None: it gets no number.
+
+    We count each at the price of one that it produces. New input is cheaper, but each request reads the older
+    conversation again, which the model's own count leaves out. A round number changes seldom between turns, so that the
+    provider's cache still serves."""
+    if settings.provider.at is not None or not PACING.issuperset(map(canonical, models)):
+        return None
+    prices = Prices.at(settings)
+    dearest = max(prices.of(model).rates.output for model in models)
+    bought = min(usd / dearest * MILLION, MOST_PACE) if dearest > 0 else MOST_PACE
+    digit = int("1" + "0" * (len(str(int(bought))) - 1))
+    return next(step * digit for step in (5, 2, 1) if step * digit <= bought) if bought >= LEAST_PACE else None
 
 
 class CacheUse(StrEnum):

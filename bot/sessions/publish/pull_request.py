@@ -108,6 +108,7 @@ async def _extras(work: TurnWork, template: str | None) -> Extras:
         session_url=f"{pages}/sessions/{key.session}" if pages else "",
         trial=(trial.command, trial.failed, trial.passed) if (trial := state.proof) else None,
         heard=tuple(state.heard),
+        models=(switch.model, switch.fallback) if (switch := state.switch) else (),
     )
 
 

@@ -11,7 +11,6 @@ from datetime import datetime
 
 from bot.agent import diffs, prompt
 from bot.agent.material import (
-    MOST_NAMED,
     Diff,
     Log,
     Material,
@@ -21,8 +20,8 @@ from bot.agent.material import (
     discussion_place,
     distinct_places,
     ignored_rules,
+    note_on_ignored,
     rule_instructions,
-    rule_names,
 )
 from bot.errors import GitHubRefused, NotFound
 from bot.events.threads import text_digest
@@ -33,6 +32,7 @@ from bot.github.types import Comment, Issue
 from bot.kinds.shape import AgentReading, OnFork, Places, WorkFolders
 from bot.models import Repo, Spot, Thread
 from bot.repo_config import RepoConfig
+from bot.sessions import account_repository
 from bot.sessions.reading import briefing
 from bot.sessions.reviews import scope
 from bot.sessions.services import Services
@@ -105,6 +105,15 @@ class Gathered:
 
 
 @dataclass(frozen=True)
+class _Known:
+    """The know-how that the agent gets is on the host's disk by now."""
+
+    request: str
+    has_files: bool = False
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class _Conversation:
     """The thread as it is; each text knows whether we trust it."""
 
@@ -134,18 +143,15 @@ async def gather(
     found = await _conversation(services, turn, thread)
     book = await briefing.read_rules(services, thread.repo.id, base, start.base)
     change, diff = await _change(services, turn, thread, base, start) if found.issue.is_pull else (None, None)
+    known = await _know_how(services, turn, thread, (book, start))
     album = await briefing.gather_images(services.github.attachments, _with_pictures(found))
     ignored = ignored_rules(change.paths) if change else ()
     paths = change.paths if change else None
     where, book, instructions, cut = await _rules(services, turn, config, (start, book), _Named(found, paths or ()))
     if turn.traits.judges:
         instructions += await asyncio.to_thread(scope.rules, config, paths)
-    missing = [*album.notes, *cut]
-    if ignored:
-        rest = f" and {len(ignored) - MOST_NAMED} more" if len(ignored) > MOST_NAMED else ""
-        named = ", ".join(map(rule_names, ignored[:MOST_NAMED])) + rest
-        missing.append(f"what the pull request itself says to agents and tools ({named}): that of {base} counts")
-    missing += beside.missing
+    of_the_base = note_on_ignored(ignored, base)
+    missing = [*album.notes, *cut, *of_the_base, *beside.missing]
     # The words in a discussion mean the lines of its hunk.
     hunks = [(f"{discussion_name(at)}: {prompt.where(spot)}", spot.hunk) for at, spot in enumerate(found.asked_at, 1)]
     extras = [*hunks, *found.own_words, *beside.said, *await briefing.own_findings(services, turn)]
@@ -160,7 +166,7 @@ async def gather(
         number=turn.number,
         is_pull=found.issue.is_pull,
         requester=turn.requester,
-        request=turn.prompt,
+        request=known.request,
         title=found.issue.title,
         opening=found.opening,
         remarks=[said for _, said in found.remarks],
@@ -174,12 +180,15 @@ async def gather(
         discussions=[discussion_place(spot) for spot in found.asked_at],
     )
     composed = await asyncio.to_thread(prompt.compose, material, delimiter=secrets.token_hex(8))
-    notes = (*composed.notes, *await briefing.note_on_unused(services, turn, book.unused))
+    once = [*of_the_base, *briefing.note_on_unused(book.unused), *known.left_out]
+    fresh = await briefing.said_once(services, turn, once, ignored)
+    notes = (*(note for note in composed.notes if note not in of_the_base), *fresh.notes)
     read = AgentReading(
         composed.text,
         instructions,
         notes,
-        tuple(ignored),
+        fresh.ignored,
+        know_how=known.has_files,
         thread_title="" if found.opening.changed_since else found.issue.title,
         follows=found.issue.is_pull or (session.pull_number is not None and not turn.new_branch),
     )
@@ -190,6 +199,21 @@ async def gather(
         untrusted=composed.untrusted,
         discussions=found.asked_at,
     )
+
+
+async def _know_how(services: Services, turn: Turn, thread: Thread, base: tuple[Rulebook, Start]) -> _Known:
+    """Pack the know-how for the agent, and write out the repository's command that the request names."""
+    book, start = base
+    reads = services.github.installation(thread.installation)
+    shared = await account_repository.of(reads, services.store, thread.repo.owner)
+    if not book.has_know_how and not shared.know_how and not turn.prompt.startswith("/"):
+        return _Known(turn.prompt)
+    from bot.sessions.reading import know_how
+
+    found = await know_how.gather(services, thread, start.base if book.has_know_how else None, shared)
+    request = await know_how.written_out(turn, found, services.settings.command)
+    await know_how.shelve(services, turn, found)
+    return _Known(request, any(one.files for one in found), tuple(said for one in found for said in one.left_out))
 
 
 async def _rules(

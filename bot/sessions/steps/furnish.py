@@ -21,6 +21,7 @@ from bot.sessions.money import spending_limits
 from bot.sessions.money.budget import Prices
 from bot.sessions.moves import DiskFilled, Move, To, stop_command_if_disk_fills
 from bot.sessions.publish import rescue
+from bot.sessions.rights import models_of
 from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import sessions
@@ -48,7 +49,9 @@ class _Place:
 
 async def run(services: Services, turn: Turn) -> Move:
     if spending_limits.is_metered(services):  # without a price, the gateway would refuse each request later
-        Prices.at(services.settings.model).of(turn.model)
+        prices = Prices.at(services.settings.model)
+        for model in models_of(turn):
+            prices.of(model)
     await packages.require(services, turn)
     try:
         return await _furnished(services, turn)

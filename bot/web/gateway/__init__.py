@@ -23,7 +23,7 @@ from bot.sessions.money.budget import Prices, UnknownPrice
 from bot.sessions.money.spending_limits import Ceilings
 from bot.store import gateway as rows
 from bot.store.base import Store
-from bot.store.gateway import Grant
+from bot.store.gateway import Grant, RequestSubject
 from bot.web.gateway import clients, dialect, model_request
 from bot.web.gateway.clients import STORM, GatewayRefusal, Presence, RefusalWatch, RequestPlace, Room, read_body
 from bot.web.gateway.dialect import Credential, Dialect
@@ -168,6 +168,7 @@ class Gateway:
             path=sent.path,
             headers=sent.headers,
             body=sent.body,
+            about=RequestSubject(ask.model, ask.question),
             price=price,
             estimate=budget.estimate(ask.sizes, price),
             hidden=(*sent.hidden, caller.token),
@@ -179,10 +180,10 @@ class Gateway:
     ) -> model_request.CheckedRequest:
         """Read the body in a thread, because that may take long."""
         raw = await read_body(scope, receive, self._tuning.body_seconds, place.take)
-        model, encoded = caller.grant.model, partial(self._provider.encode, request)
+        models, encoded = caller.grant.models, partial(self._provider.encode, request)
         async with place.reading():
             return await asyncio.to_thread(
-                model_request.read, raw, allowed_model=model, dialect=self._dialect, encoded=encoded
+                model_request.read, raw, allowed=models, dialect=self._dialect, encoded=encoded
             )
 
     async def _serve(self, caller: GatewayCaller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
@@ -192,7 +193,7 @@ class Gateway:
                 if caller.path == COUNT_TOKENS:
                     await self._money.count(caller.sha256)
                 else:
-                    reservation = await self._money.reserve(caller.sha256, order.estimate)
+                    reservation = await self._money.reserve(caller.sha256, order.about, order.estimate)
         except GatewayRefusal as refusal:
             await self._refuse(caller, refusal, scope, receive, send)
             return

@@ -18,6 +18,7 @@ from bot.errors import TransientError
 from bot.models import TokenUsage
 from bot.sessions.money import budget
 from bot.sessions.money.budget import CacheUse, Estimate, Price
+from bot.store.gateway import RequestSubject
 from bot.store.spend import Settlement
 from bot.web.gateway import clients, connection
 from bot.web.gateway.connection import AnswerHead, Connection, ConnectionBroken, Landing
@@ -173,6 +174,7 @@ class Order:
     path: str
     headers: list[tuple[str, str]]
     body: bytes
+    about: RequestSubject
     price: Price
     estimate: Estimate
     hidden: tuple[str, ...]  # values that no error may show
