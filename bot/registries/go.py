@@ -58,7 +58,8 @@ class GoDialect(RegistryDialect):
 
         Without a registry for the rest, it is Go's own default."""
         ordered = sorted(doors, key=lambda one: not one.scopes)
-        addresses = [_address(one) for one in ordered]
+        # in the path: Go sends a name and password over TLS only, and the route inside has none
+        addresses = [f"{one.base}{SHOWN_BY}{one.token}" for one in ordered]
         private = ",".join(scope.rstrip("/*") for one in ordered for scope in one.scopes)
         rest = () if any(not one.scopes for one in doors) else _DEFAULT
         variables = {"GOPROXY": ",".join((*addresses, *rest))}
@@ -70,8 +71,3 @@ class GoDialect(RegistryDialect):
 def _written(text: str) -> str:
     """Undo the protocol's way of writing capitals."""
     return re.sub(r"!([a-z])", lambda found: found[1].upper(), text)
-
-
-def _address(door: RegistryDoor) -> str:
-    """Put the token into the path: Go sends a name and password over TLS only, and the route inside has none."""
-    return f"{door.base}{SHOWN_BY}{door.token}"

@@ -46,15 +46,12 @@ class PypiDialect(RegistryDialect):
         url = self.prefix + encoded(path)
         if package := self.package(path):
             return RegistryTarget(url, Use.PACKAGE, subject=package.name, package=package, immutable=True)
-        if self._is_beside(path):
+        if any(path.endswith(end) and self.package(path.removesuffix(end)) for end in _BESIDE):
             return RegistryTarget(url, Use.PACKAGE, immutable=path.endswith(".metadata"))
         found = _PAGE.fullmatch(path.removeprefix(self.index))
         if found:
             return RegistryTarget(url, Use.INDEX, subject=normalised(found["name"]), rewritten=True)
         return None
-
-    def _is_beside(self, path: str) -> bool:
-        return any(path.endswith(end) and self.package(path.removesuffix(end)) is not None for end in _BESIDE)
 
     def package(self, path: str) -> PackageName | None:
         file = path.rpartition("/")[2]
@@ -72,7 +69,10 @@ class PypiDialect(RegistryDialect):
         return html_links(body, partial(placed, self, page))
 
     def claims(self, scopes: Sequence[str], subject: str) -> bool:
-        return any(_covers(scope, subject) for scope in scopes)
+        return any(
+            subject.startswith(normalised(one[:-1])) if one.endswith("*") else normalised(one) == subject
+            for one in scopes
+        )
 
     @classmethod
     def setup(cls, doors: Sequence[RegistryDoor], folder: str) -> ClientSetup:
@@ -100,12 +100,6 @@ class PypiDialect(RegistryDialect):
 
 def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _covers(scope: str, subject: str) -> bool:
-    if scope.endswith("*"):
-        return subject.startswith(re.sub(r"[-_.]+", "-", scope[:-1]).lower())
-    return normalised(scope) == subject
 
 
 def _address(door: RegistryDoor) -> str:

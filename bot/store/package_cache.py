@@ -166,7 +166,8 @@ class PackageCache:
         await self._read()
         folder = self._folder / "arriving"
         path = folder / uuid.uuid4().hex
-        answer = ArrivingAnswer(path, await asyncio.to_thread(_create, path), self._arriving)
+        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True, mode=0o700)
+        answer = ArrivingAnswer(path, await asyncio.to_thread(path.open, "xb"), self._arriving)
         try:
             yield answer
         finally:
@@ -268,11 +269,6 @@ def _verified(path: Path) -> OpenBytes | None:
     with contextlib.suppress(OSError):  # it was evicted just now
         os.utime(path)
     return file
-
-
-def _create(path: Path) -> BinaryIO:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return path.open("xb")
 
 
 def _publish(arrived: Path, target: Path, place: Path, head: CachedHead) -> None:
