@@ -103,7 +103,7 @@ class ArrivingAnswer:
             self._is_given_up = True
             self._held, self._waiting = [], 0
             await asyncio.to_thread(self._file.truncate, 0)
-            self._give_back()
+            self._room.taken, self.size = self._room.taken - self.size, 0
             return
         self._held.append(block)
         self._waiting += len(block)
@@ -126,10 +126,6 @@ class ArrivingAnswer:
     def close(self) -> None:
         self._file.close()
         self.path.unlink(missing_ok=True)
-
-    def _give_back(self) -> None:
-        self._room.taken -= self.size
-        self.size = 0
 
 
 class PackageCache:
