@@ -11,10 +11,11 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from bot import repo_config
 from bot.errors import BotError
 from bot.git.quarantine import Had, Quarantine, RepositoryPack
 from bot.models import SessionId
@@ -84,7 +85,9 @@ async def checking(services: Services, turn: Turn, where: CheckPlace, sha: str) 
     name = output_name(turn)
     await services.files.forget(name)
     try:
-        async with packages.opened(services, turn, WHOLE_SECONDS) as clients:
+        has_registries = bool(repo_config.load(turn.config).registries)
+        opened = packages.opened(services, turn, WHOLE_SECONDS) if has_registries else nullcontext()
+        async with opened as clients:
             yield Checking(services, turn, where, sha, clients)
     finally:
         try:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 import uuid
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,7 +53,8 @@ async def run(services: Services, turn: Turn) -> Move:
         prices = Prices.at(services.settings.model)
         for model in models_of(turn):
             prices.of(model)
-    await packages.require(services, turn)
+    if repo_config.load(turn.config).registries:
+        await packages.require(services, turn)
     try:
         return await _furnished(services, turn)
     except EnvironmentGone as error:
@@ -164,8 +166,10 @@ async def _set_up(place: _Place, *, known: bool) -> None:
     commands, digest = _commands(place.turn), _digest(place.turn)
     if not commands or (known and place.row.setup_sha256 == digest):
         return
+    has_registries = bool(repo_config.load(place.turn.config).registries)
+    opened = packages.opened(place.services, place.turn, warm_start.SETUP_SECONDS) if has_registries else nullcontext()
     try:
-        async with packages.opened(place.services, place.turn, warm_start.SETUP_SECONDS) as clients:
+        async with opened as clients:
             setup = place.environment.setup(commands, warm_start.SETUP_SECONDS, clients=clients)
             results = await stop_command_if_disk_fills(place.services, place.environment, "setup", setup)
     except DiskFilled as filled:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import posixpath
 
+from bot import repo_config
 from bot.agent import prompt
 from bot.errors import TransientError
 from bot.kinds.shape import AgentReading, WorkFolders
@@ -133,7 +134,9 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             attempt=turn.attempt,
             beside=files,
             plugins=plugins,
-            clients=await packages.for_the_agent(services, turn, turn.timeout_seconds + TOKEN_SLACK_SECONDS),
+            clients=await packages.for_the_agent(services, turn, turn.timeout_seconds + TOKEN_SLACK_SECONDS)
+            if repo_config.load(turn.config).registries
+            else None,
             folder_rules=rules,
             known_folders=tuple(map(posixpath.dirname, where.rules)),
         )
