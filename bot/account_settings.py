@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bot.repo_config import RepoConfig, Triggers
-from bot.repo_config.values import KEYS, Wrong
+from bot.repo_config.values import KEYS
+from bot.repo_config.wrong import Wrong
 from bot.settings import Limits
 
 Value = float | int | str | bool

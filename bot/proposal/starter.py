@@ -33,6 +33,7 @@ EXAMPLES = {
     "ask_above": "5",
     "base": "main",
     "egress": "[packages.example.com]",
+    "mcp": "{tracker: {tools: [find_issue, create_issue], permission: ask}}",
     "template": "my-template",
 }
 """Values of keys that have no default, or none that tells much; the file shows the default of all others."""

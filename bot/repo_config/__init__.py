@@ -11,7 +11,9 @@ import msgspec
 
 from bot.agent.findings import Severity
 from bot.errors import BadRepoConfig
-from bot.repo_config.values import KEYS, NAMED, ForPaths, Wrong, covered
+from bot.repo_config.mcp import McpOpening
+from bot.repo_config.values import KEYS, NAMED, ForPaths, covered
+from bot.repo_config.wrong import Wrong
 from bot.repo_config.yaml import YamlEntry, read_entries
 
 PATH = ".github/forgehand.yml"
@@ -99,6 +101,7 @@ class RepoConfig:
     setup: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     egress: tuple[str, ...] = ()
+    mcp: tuple[McpOpening, ...] = ()
     paths: Paths = field(default_factory=Paths)
     read_outsiders: bool = False
     dashboard: bool = False
