@@ -11,9 +11,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bot.errors import SettingsError
-from bot.settings import app_key, bucket, database, dotenv, e2b, own_key, prices
+from bot.settings import app_key, bucket, database, dotenv, e2b, inside, own_key, prices
 from bot.settings.bucket import BucketSettings as BucketSettings
 from bot.settings.database import Address as Address
+from bot.settings.inside import InsideHosts
 from bot.settings.reader import LOOPBACK as LOOPBACK
 from bot.settings.reader import Secret as Secret
 from bot.settings.reader import SettingsReader
@@ -105,6 +106,8 @@ class Settings:
     """Holds the files; None if the store or the data directory does."""
     newest_agent: Path | None = None
     """The folder of the newest Claude Code; None to use the tested one."""
+    inside: InsideHosts = field(default_factory=InsideHosts)
+    """Inside addresses that accounts' outside services may have."""
 
     @property
     def is_reached(self) -> bool:
@@ -255,6 +258,10 @@ def read_egress(values: Mapping[str, str]) -> frozenset[str]:
     return SettingsReader(values).hosts("FORGEHAND_EGRESS")
 
 
+def read_inside(values: Mapping[str, str]) -> InsideHosts:
+    return inside.read(SettingsReader(values))
+
+
 def read_limits(values: Mapping[str, str]) -> Limits:
     reader = SettingsReader(values)
     return Limits(
@@ -331,6 +338,7 @@ def read(values: Mapping[str, str]) -> Settings:
         replica_seconds=reader.number("FORGEHAND_REPLICA_SECONDS", 30, least=6),
         bucket=read_bucket(values),
         newest_agent=read_newest_agent(values),
+        inside=read_inside(values),
     )
 
 

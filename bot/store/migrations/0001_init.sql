@@ -573,6 +573,23 @@ CREATE TABLE credentials (
     PRIMARY KEY (name, installation_id)
 );
 
+-- Registries and servers that an account's owner has named, or the operator for all (0). Secrets are in credentials, as
+-- "purpose:name".
+CREATE TABLE outside_services (
+    installation_id BIGINT NOT NULL,
+    purpose         TEXT NOT NULL CHECK (purpose IN ('registry', 'mcp')),
+    name            TEXT NOT NULL,
+    kind            TEXT NOT NULL,
+    address         TEXT NOT NULL,
+    scope           TEXT NOT NULL,
+    options         TEXT NOT NULL,             -- JSON
+    credential      TEXT NOT NULL CHECK (credential IN ('none', 'basic', 'bearer', 'header')),
+    credential_name TEXT NOT NULL,             -- the user, or the header's name
+    stored_by       TEXT NOT NULL,
+    stored_at       DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (installation_id, purpose, name)
+);
+
 -- Known by the digest of a cookie, which nobody who reads the store can use.
 CREATE TABLE visits (
     mark_sha256 TEXT PRIMARY KEY,

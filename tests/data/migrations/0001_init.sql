@@ -106,6 +106,10 @@ INSERT INTO raises (source, session_id, usd, login, at) VALUES
     ('comment:7:99', 'abcd1234', 3.0, 'alice', 1790001400.0);
 INSERT INTO credentials (name, installation_id, ciphertext, updated_at) VALUES
     ('ANTHROPIC_API_KEY', 1, 'v1.x.y', 1790000000.0);
+INSERT INTO outside_services (installation_id, purpose, name, kind, address, scope, options, credential,
+credential_name, stored_by, stored_at) VALUES
+    (21, 'registry', 'internal', 'npm', 'https://packages.example/npm/', '@acme', '{}', 'bearer', '', 'alice',
+    1790000000.0);
 INSERT INTO shares (token_sha256, session_id, made_by, made_by_id, of_private, made_at, ends_at) VALUES
     ('ee', 'abcd1234', 'alice', 11, 1, 1790000000.0, 1790086400.0);
 INSERT INTO visits (mark_sha256, user_id, login, began_at, ends_at) VALUES
