@@ -14,6 +14,7 @@ from functools import partial
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount
+from starlette.types import ASGIApp
 
 from bot import checkup, events, logs, vault
 from bot.errors import SettingsError
@@ -45,6 +46,7 @@ from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
 from bot.web.gateway import Credentials, Dialect, Gateway
 from bot.web.gateway.clients import closed
+from bot.web.gateway.doors import Doors
 from bot.web.health import Health
 from bot.web.overload import Sturdy
 from bot.web.pages.site import Site, SiteParts
@@ -100,13 +102,13 @@ async def running(
         kept, site = Vault(store, ring, redactor.register), Site()
         credentials = await _credentials(settings, kept)
         await spend.abandon_open(store)
-        gateway = _gateway(store, credentials, settings, clock)
-        stack.push_async_callback(gateway.close)
+        gateway = _gateway(stack, store, credentials, settings, clock)
+        way_in = Doors(gateway, {"mcp": partial(_mcp_door, stack, store, kept, settings)})
         health.metrics.refused, health.metrics.left_out = gateway.refusals, gateway.left_out
-        doors = [*health.routes(), _gateway_door(settings.e2b, gateway), *schema_routes(), *site.routes()]
+        doors = [*health.routes(), _gateway_door(settings.e2b, way_in), *schema_routes(), *site.routes()]
         on_stored, on_answered = partial(notices.tell, Topic.DELIVERY), health.metrics.webhook
         server = await stack.enter_async_context(_edge(settings, store, doors, on_stored, on_answered))
-        choice = await _chosen(stack, settings, store, gateway)
+        choice = await _chosen(stack, settings, store, way_in)
         services = await _assemble(stack, _Given(settings, store, redactor, notices, found), choice, clock)
         notices.on(Topic.ACCESS, site.doubt)
         work = ServiceLoops(services, notices, found.replicas, began)
@@ -160,19 +162,37 @@ def _edge(
     return Server(doors_and_hooks, tcp_socket(settings.host, settings.port))
 
 
-def _gateway(store: Store, credentials: Credentials, settings: Settings, clock: Clock) -> Gateway:
+def _gateway(
+    stack: AsyncExitStack, store: Store, credentials: Credentials, settings: Settings, clock: Clock
+) -> Gateway:
     table, ceilings = Prices(settings.model.prices), Ceilings.of(settings.limits)
     dialect = Dialect(settings.model.admitted)
-    return Gateway(store, credentials, settings.model.upstream, clock, table=table, ceilings=ceilings, dialect=dialect)
+    gateway = Gateway(
+        store, credentials, settings.model.upstream, clock, table=table, ceilings=ceilings, dialect=dialect
+    )
+    stack.push_async_callback(gateway.close)
+    return gateway
 
 
-def _gateway_door(e2b: E2BSettings | None, gateway: Gateway) -> Mount:
+def _mcp_door(stack: AsyncExitStack, store: Store, kept: Vault, settings: Settings) -> ASGIApp:
+    """Make the door to MCP servers once an agent comes: most repositories open none."""
+    from bot.outside.client import OutsideClient
+    from bot.web.mcp.door import McpDoor
+
+    client = OutsideClient(settings.inside)
+    door = McpDoor(store, kept, client)
+    stack.push_async_callback(client.close)
+    stack.push_async_callback(door.close)
+    return door
+
+
+def _gateway_door(e2b: E2BSettings | None, gateway: ASGIApp) -> Mount:
     """Open the gateway only to sandboxes that reach it by our public address."""
     from_outside = e2b is not None and e2b.gateway_url is not None and e2b.unmetered is None
     return Mount("/gateway", app=gateway if from_outside else closed)
 
 
-async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Gateway) -> E2BSettings | None:
+async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: ASGIApp) -> E2BSettings | None:
     """Open a local door to the gateway for cloud sandboxes that we connect to by a tunnel."""
     if e2b is not None and e2b.unmetered is not None:
         log.warning(UNMETERED)
@@ -183,7 +203,7 @@ async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Ga
     return replace(e2b, gateway_address=listener.getsockname()[:2])
 
 
-async def _chosen(stack: AsyncExitStack, settings: Settings, store: Store, gateway: Gateway) -> EnvironmentChoice:
+async def _chosen(stack: AsyncExitStack, settings: Settings, store: Store, gateway: Doors) -> EnvironmentChoice:
     e2b = await _reachable(stack, settings.e2b, gateway)
     rooms = settings.data_dir / "environments"
     if e2b is not None:
@@ -199,7 +219,7 @@ async def _chosen(stack: AsyncExitStack, settings: Settings, store: Store, gatew
     return choice
 
 
-async def _open_sockets(stack: AsyncExitStack, settings: Settings, gateway: Gateway, choice: EnvironmentChoice) -> None:
+async def _open_sockets(stack: AsyncExitStack, settings: Settings, gateway: ASGIApp, choice: EnvironmentChoice) -> None:
     """Open the two ways out of a local environment: to the gateway, and to the hosts that the operator allows."""
     await stack.enter_async_context(Server(gateway, choice.sockets / "gateway.sock"))
     egress = EgressProxy(

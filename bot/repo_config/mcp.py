@@ -65,6 +65,8 @@ def _tools(name: str, value: Any) -> tuple[str, ...]:
 def _command(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > MOST_COMMAND or not value.isprintable():
         raise Wrong(f"must have one line of at most {MOST_COMMAND} characters as the command of `{name}`")
+    if "${" in value:  # the agent's program would fill it in, or refuse the server
+        raise Wrong(f"must write variables as `$NAME` in the command of `{name}`")
     return value.strip()
 
 

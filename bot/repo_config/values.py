@@ -13,7 +13,6 @@ from bot.errors import CommandError
 from bot.repo_config import mcp
 from bot.repo_config.wrong import Wrong
 
-
 NAMED = "must not name {}: a session never reaches it directly"
 UNTIL_VERIFIED = "until_verified"
 MAX_LINE = 2_000

@@ -16,7 +16,7 @@ from bot.kinds.shape import OnFork, Places
 from bot.live import questions as live_questions
 from bot.models import PUSHED, Outcome, Spot, Thread
 from bot.outbound import neutralise
-from bot.sessions import reading
+from bot.sessions import reading, tool_servers
 from bot.sessions.reading import briefing
 from bot.sessions.reviews import discussions
 from bot.sessions.rights import allowed_subagents
@@ -126,14 +126,14 @@ class _Asking:
         self._services = services
         self._turn = turn
         self._environment = environment
-        self._people = turn.traits.changes and repo_config.load(turn.config).permission == "ask"
+        self._about_all = repo_config.load(turn.config).permission == "ask"
         self._settled: set[str] = set()
         self._shown: set[str] = set()
 
     async def look_at(self, asked: PermissionAsked) -> None:
         if asked.request_id in self._settled:
             return
-        if self._people and asked.tool not in QUESTIONS:
+        if self._is_for_people(asked):
             approval = await self._asked(asked)
             if approval.state is ApprovalState.OPEN:
                 return
@@ -144,6 +144,11 @@ class _Asking:
             await self._environment.forbid(self._turn.key.n, asked.request_id, words)
         self._settled.add(asked.request_id)
         self._services.board.touch(self._turn.key)
+
+    def _is_for_people(self, asked: PermissionAsked) -> bool:
+        if not self._turn.traits.changes or asked.tool in QUESTIONS:
+            return False
+        return self._about_all or asked.tool.startswith(tool_servers.PREFIX)
 
     async def count(self, request_id: str, number: int) -> None:
         """Permit or forbid one more sub-agent, without a question for people."""
@@ -209,11 +214,25 @@ async def _put_to_people(services: Services, turn: Turn, approval: Approval) -> 
 
 
 def matter(asked: PermissionAsked) -> dict[str, Any]:
+    if asked.tool.startswith(tool_servers.PREFIX):
+        return _matter_of_server(asked)
     told = json.dumps({name: value for name, value in asked.input.items() if name not in ASIDE}, sort_keys=True)
     if len(told) > MOST_SHOWN:  # a yes to a call that people did not see whole never counts again
         told += asked.request_id
     call = hashlib.sha256(f"{asked.tool}\n{told}".encode()).hexdigest()
     return {"tool": asked.tool, "shown": _shown(asked), "call": call}
+
+
+def _matter_of_server(asked: PermissionAsked) -> dict[str, Any]:
+    """Show all arguments: none of them is an aside, since they leave the sandbox. The gateway lets a call pass by
+    `exact`."""
+    exact = tool_servers.call_digest(asked.tool, asked.input)
+    text = blocks.spelled_out(json.dumps(asked.input, indent=1, ensure_ascii=False))
+    is_whole = len(text) <= MOST_SHOWN
+    cut = "" if is_whole else f"\n\n(Shortened: it is {len(text):,} characters long.)"
+    call = exact if is_whole else hashlib.sha256(f"{exact}{asked.request_id}".encode()).hexdigest()
+    said = f"{shown(asked.tool, 120)}\n\n{markup.fenced(text[:MOST_SHOWN])}{cut}"
+    return {"tool": asked.tool, "shown": said, "call": call, "exact": exact}
 
 
 def _shown(asked: PermissionAsked) -> str:

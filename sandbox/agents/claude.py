@@ -12,6 +12,7 @@ from sandbox.agents import claude_lines, events
 from sandbox.agents.base import (
     AgentRun,
     Decoder,
+    ToolServers,
     clean,
     context_folder,
     first_lines,
@@ -41,6 +42,10 @@ UNFIT_TOOLS = (
 )
 SETTINGS: dict[str, Any] = {"attribution": {"commit": "", "pr": ""}, "includeCoAuthoredBy": False}
 LEAST_BUDGET_USD = 0.01
+MCP_TIMES = {"MCP_TIMEOUT": "60000", "MCP_TOOL_TIMEOUT": "180000"}
+"""Milliseconds; the gateway gives up earlier, and says why."""
+MCP_VARIABLE = "FORGEHAND_MCP_TOKEN"
+"""Holds the turn's token once more: the program does not fill in its own variable for the model's key."""
 
 
 class Claude:
@@ -53,8 +58,11 @@ class Claude:
         flags = [layout.agent, "-p"]
         flags += ["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
         # A rule that asks holds in every mode: the host decides on each sub-agent even if everything else is allowed.
-        asks = {"permissions": {"ask": sorted(SPAWNING)}} if run.subagents is not None else {}
+        asked = [*(sorted(SPAWNING) if run.subagents is not None else ()), *run.servers.asked]
+        asks = {"permissions": {"ask": asked}} if asked else {}
         flags += ["--setting-sources", "", "--strict-mcp-config", "--settings", json.dumps({**SETTINGS, **asks})]
+        if run.servers:
+            flags += ["--mcp-config", json.dumps({"mcpServers": _servers(run.servers)})]
         flags += ["--permission-prompt-tool", "stdio", "--permission-mode", PERMISSION_MODES[run.permission]]
         flags += ["--model", _plain(run.model)]
         if run.budget_usd is not None:
@@ -82,6 +90,7 @@ class Claude:
         at_once = run.subagents.at_once if run.subagents is not None else 0
         return {
             **({"CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": str(at_once)} if at_once else {}),
+            **({**MCP_TIMES, MCP_VARIABLE: run.token} if run.servers else {}),
             "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH": "1",  # a sub-agent starts none
             "CLAUDE_CODE_DISABLE_WORKFLOWS": "1",
             "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",
@@ -128,6 +137,17 @@ class Claude:
         return [posixpath.join(layout.home, name) for name in (".claude", ".claude.json")]
 
 
+def _servers(servers: ToolServers) -> dict[str, Any]:
+    """Describe the servers without any value: the program fills in its own variables."""
+    headers = {"Authorization": f"Bearer ${{{MCP_VARIABLE}}}"}
+    far = {
+        name: {"type": "http", "url": f"${{ANTHROPIC_BASE_URL}}/mcp/{name}", "headers": headers}
+        for name in servers.named
+    }
+    near = {name: {"command": "sh", "args": ["-c", words]} for name, words in servers.programs.items()}
+    return {**near, **far}
+
+
 def _response(request_id: str, answer: dict[str, Any]) -> bytes:
     response = {"subtype": "success", "request_id": request_id, "response": answer}
     return _line({"type": "control_response", "response": response})
@@ -146,6 +166,7 @@ def _plain(value: str) -> str:
 
 
 MAX_COUNT = 10**9
+MOST_NAME = 120  # of a tool; one of an MCP server names both
 MOST_LINES, MOST_TEXT = 200, 8000  # of a tool's result, on pages with room for it
 MAX_OPEN_EDITS = 200
 MAX_OPEN_SPAWNS = 1000
@@ -225,7 +246,7 @@ class ClaudeDecoder:
     def _called(self, block: claude_lines.ClaudeToolUse, parent: str | None) -> events.ToolCalled:
         if parent is None or block.name != "TodoWrite":  # a sub-agent's own list is not the turn's
             self._todos.called(block.id, block.name, block.input)
-        name = one_line(block.name, 80)
+        name = one_line(block.name, MOST_NAME)
         if (change := edit(name, block.input, self._cwd)) and len(self._edits) < MAX_OPEN_EDITS:
             self._edits[block.id] = change
         if name in events.SPAWNING and len(self._spawns) < MAX_OPEN_SPAWNS:
@@ -257,7 +278,7 @@ class ClaudeDecoder:
         asked = line.request
         if asked.subtype != "can_use_tool":
             return events.AgentNoted(f"control_request/{one_line(asked.subtype, 80)}")
-        tool = one_line(asked.tool_name, 80)
+        tool = one_line(asked.tool_name, MOST_NAME)
         return events.PermissionAsked(line.request_id, tool, title(tool, asked.input, self._cwd), asked.input)
 
 

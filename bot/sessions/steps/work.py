@@ -7,8 +7,8 @@ import asyncio
 from bot.agent import prompt
 from bot.errors import TransientError
 from bot.kinds.shape import AgentReading
-from bot.models import Outcome, Step
-from bot.sessions import agent_memory, dialogue, environments, kinds, moves, setbacks
+from bot.models import InstallationId, Outcome, Step
+from bot.sessions import agent_memory, dialogue, environments, kinds, moves, setbacks, tool_servers
 from bot.sessions.environments import meter
 from bot.sessions.money import spending_limits
 from bot.sessions.money.budget import full_name
@@ -20,7 +20,7 @@ from bot.sessions.services import Services
 from bot.store import conversation, gateway, sessions
 from bot.store.sessions import Turn
 from bot.words import endings
-from sandbox.agents.base import AgentRun
+from sandbox.agents.base import AgentRun, ToolServers
 from sandbox.execution import ExecutionEnvironment, RunState
 
 LOOK_SECONDS = 2.0
@@ -94,6 +94,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     services.redactor.register(token.reveal())
     assert session.agent_session_id is not None
     may = rights_of(turn)
+    servers, free = await _tool_servers(services, turn, thread.installation)
     files = await briefing.shelved(services, turn)
     await environment.start(
         AgentRun(
@@ -108,15 +109,27 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             budget_usd=await spending_limits.for_the_agent(services, turn),
             timeout_seconds=turn.timeout_seconds - used,
             instructions=turn.part(AgentReading).instructions or turn.traits.instructions,
-            allowed_tools=may.allowed,
+            allowed_tools=(*may.allowed, *free),
             denied_tools=may.denied,
             permission=may.permission,
             subagents=allowed_subagents(turn, services.settings.limits),
+            servers=servers,
             schema=kinds.of(turn).schema,
             attempt=turn.attempt,
             beside=files,
         )
     )
+
+
+async def _tool_servers(
+    services: Services, turn: Turn, installation: InstallationId
+) -> tuple[ToolServers, tuple[str, ...]]:
+    """Return the MCP servers of the agent, and those of their tools that it may use without a question."""
+    if not (programs := tool_servers.programs(turn)) and not tool_servers.names(turn):
+        return ToolServers(), ()
+    found = await tool_servers.opened(services.store, turn, installation)
+    free = (*tool_servers.free(found.values()), *(f"{tool_servers.PREFIX}{name}" for name in programs))
+    return ToolServers(tuple(found), programs, tool_servers.asked_about(found.values())), free
 
 
 async def _follow_and_watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:

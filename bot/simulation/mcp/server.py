@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Self
 
@@ -42,6 +42,7 @@ class SimulatedMcp:
         self.requests: list[tuple[str, dict[str, str], bytes]] = []
         """Method, headers and body of every request."""
         self._stopping = asyncio.Event()
+        self._changed = asyncio.Condition()
 
     @classmethod
     @asynccontextmanager
@@ -53,6 +54,11 @@ class SimulatedMcp:
             server.url = f"http://127.0.0.1:{bound}/mcp"
             yield server
 
+    async def until(self, holds: Callable[[], bool], seconds: float = 20.0) -> None:
+        """Wait until it holds; every request looks again."""
+        async with asyncio.timeout(seconds), self._changed:
+            await self._changed.wait_for(holds)
+
     def app(self) -> Starlette:
         routes = [Route("/mcp", self._door, methods=["GET", "POST", "DELETE"])]
         if self.desk is not None:
@@ -61,6 +67,13 @@ class SimulatedMcp:
 
     async def _door(self, request: Request) -> Response:
         body = await request.body()
+        try:
+            return await self._entered(request, body)
+        finally:
+            async with self._changed:
+                self._changed.notify_all()
+
+    async def _entered(self, request: Request, body: bytes) -> Response:
         self.requests.append((request.method, dict(request.headers), body))
         if not self._lets_in(request.headers.get(self.header, "")):
             return JSONResponse({"error": "unauthorized"}, 401, {"www-authenticate": "Bearer"})
@@ -190,7 +203,7 @@ async def _zeros() -> AsyncIterator[bytes]:
         yield b"0" * (1 << 16)
 
 
-PLAIN_FAULTS = {
+PLAIN_FAULTS: dict[str, Callable[[], Response]] = {
     "401": lambda: JSONResponse({"error": "invalid_token"}, 401),
     "500": lambda: Response("<html>oops</html>", 500, media_type="text/html"),
     "html": lambda: Response("<html>Please sign in</html>", 200, media_type="text/html"),
