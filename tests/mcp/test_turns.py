@@ -12,9 +12,9 @@ from bot.simulation.anthropic import Call, Say, Script
 from bot.simulation.mcp import SimulatedMcp
 from bot.store import audit
 from bot.store.base import Store
-from tests.mcp.stored import BEARER, OPENED, keep
 from tests.talk.test_asks import asked
 from tests.world import World
+from tests.world.mcp import BEARER, OPENED, keep
 
 CONFIG = """\
 mcp:

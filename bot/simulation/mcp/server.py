@@ -70,8 +70,11 @@ class SimulatedMcp:
         try:
             return await self._entered(request, body)
         finally:
-            async with self._changed:
-                self._changed.notify_all()
+            await self._tell()
+
+    async def _tell(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
 
     async def _entered(self, request: Request, body: bytes) -> Response:
         self.requests.append((request.method, dict(request.headers), body))
@@ -156,6 +159,7 @@ class SimulatedMcp:
         return StreamingResponse(_sent(events), media_type="text/event-stream", headers=headers)
 
     async def _faulty(self, fault: str, message: dict[str, Any]) -> Response:
+        await self._tell()
         right = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": []}}
         match fault:
             case "silent":
