@@ -19,10 +19,11 @@ from bot.simulation.github.state import Repository
 from bot.simulation.github.threads import Comment, Issue, Pull
 from bot.simulation.scenarios import basket
 from bot.simulation.scenarios.discount import MIDDLE
-from bot.simulation.scenarios.plays import Crash, Play, Push, Say, Tick, TickDashboard
+from bot.simulation.scenarios.plays import Approve, Crash, Play, Push, Say, Tick, TickDashboard
 
 MAINTAINER = "maya"
 MARKER = re.compile(r"<!-- forgehand:session=\w+ turn=\d+ state=\w+(?: outcome=(\w+))? -->")
+QUESTION = "<!-- forgehand:ask="
 SECONDS = 120.0
 
 
@@ -112,6 +113,10 @@ class Story:
         deed = self.play.meanwhile
         if deed is None:
             return
+        if isinstance(deed, Approve):
+            await self.github.changed(lambda: self.outcomes or self._asks(), SECONDS)
+            self.github.comment(self.issue, "/claude approve", by=MAINTAINER)
+            return
         await self.model.reached(MIDDLE, SECONDS)
         if isinstance(deed, Crash):
             await self.service.crash()
@@ -122,6 +127,9 @@ class Story:
                 lambda: self.outcomes or any(one.content == "rocket" for one in reactions), SECONDS
             )
         self.model.release(MIDDLE)
+
+    def _asks(self) -> bool:
+        return any(one.body.startswith(QUESTION) for one in self.issue.comments)
 
     def do(self, deed: Say | Tick | TickDashboard | Push) -> Comment | None:
         if isinstance(deed, TickDashboard):

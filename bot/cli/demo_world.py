@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from functools import partial
 from pathlib import Path
 
+from bot.cli import demo_tracker
 from bot.cli.demo_replicas import DemoReplicas
 from bot.cli.demo_service import DemoService
 from bot.cli.demo_story import MAINTAINER, Story
@@ -22,7 +23,7 @@ from bot.simulation.github.accounts import App
 from bot.simulation.github.state import Repository
 from bot.simulation.github.threads import Issue
 from bot.simulation.pages.views import FORGEHANDS, Pages
-from bot.simulation.scenarios import basket, discount
+from bot.simulation.scenarios import basket, discount, tracker
 from bot.simulation.scenarios.plays import Play, Push
 from bot.workbench import slots
 
@@ -46,13 +47,17 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool, replicas:
         github = await _github(stack, folder / "github", port, pages)
         model = await stack.enter_async_context(SimulatedAnthropic.running(api_key=key))
         interrupted = play.meanwhile is not None
-        model.default(discount.script(paced=watched, sweeping=not watched, interrupted=interrupted))
+        if play.tracker:
+            model.default(tracker.script(paced=watched, sweeping=not watched))
+        else:
+            model.default(discount.script(paced=watched, sweeping=not watched, interrupted=interrupted))
         registered = github.create_app(slug="forgehand", webhook_secret=hook)
         registered.callback_urls = [f"{github.url}{FORGEHANDS}/oauth/callback"]
         github.state.at_the_browser = MAINTAINER
-        repo, issue = _shop(github, registered, on_pull=play.on_pull)
-        values = _settings(github, registered, model, key)
+        repo, issue = _shop(github, registered, play)
+        values = _settings(github, registered, model, key) | (demo_tracker.LOOPBACK if play.tracker else {})
         service = await stack.enter_async_context(_serving(values, registered, folder, replicas, github.state.touch))
+        more = await demo_tracker.stored(stack, values, folder, replicas) if play.tracker else ()
         pages.notice = NOTICE.format(isolation=service.isolation)
         pages.service = service
         story = Story(
@@ -68,6 +73,7 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool, replicas:
             secrets=[
                 *(key, hook, values["FORGEHAND_SECRET_KEY"], registered.private_key_pem, registered.client_secret),
                 *service.secrets,
+                *more,
             ],
         )
         if isinstance(play.afterwards, Push):
@@ -104,13 +110,14 @@ async def _github(stack: AsyncExitStack, root: Path, port: int, pages: Pages) ->
         raise SettingsError(f"Port {port} {why}. Name another with --port; 0 takes any free one.") from None
 
 
-def _shop(github: SimulatedGitHub, registered: App, *, on_pull: bool) -> tuple[Repository, Issue]:
-    repo = github.create_repo(discount.REPOSITORY, files=discount.FILES, private=True)
+def _shop(github: SimulatedGitHub, registered: App, play: Play) -> tuple[Repository, Issue]:
+    files = tracker.FILES if play.tracker else discount.FILES
+    repo = github.create_repo(discount.REPOSITORY, files=files, private=True)
     github.user(MAINTAINER)
     repo.grant(MAINTAINER, "maintain")
     github.install(registered, repos=[repo])
     issue = github.open_issue(repo, title=discount.ISSUE_TITLE, body=discount.ISSUE_BODY, by=MAINTAINER)
-    if not on_pull:
+    if not play.on_pull:
         return repo, issue
     github.user(basket.AUTHOR)
     repo.grant(basket.AUTHOR, "write")

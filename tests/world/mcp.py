@@ -91,6 +91,7 @@ async def rigged(root: Path, server: SimulatedMcp, config: str = CONFIG) -> Asyn
     await vault.prepare()
     new = NewTurn(THREAD, "run", "work", "alice", 11, "comment:1", "claude-sonnet-5-5", 5.0, 3600.0)
     key = await sessions.begin_turn(store, new)
+    assert key is not None
     await sessions.update_turn(store, key, config=repo_config.dump(repo_config.parse(config)))
     token = await gateway.mint(
         store, key, THREAD.installation, model="claude-sonnet-5-5", budget_usd=5.0, expires_at=store.now() + 600

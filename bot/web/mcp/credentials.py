@@ -143,7 +143,7 @@ def _parts(service: OutsideService, secret: str) -> tuple[str, str]:
     """Return (the client's secret, the refresh token), as the owner gave them in one text."""
     if service.options.get(GRANT) == REFRESH_TOKEN:
         first, _, rest = secret.rpartition(" ")
-        return first, rest
+        return first.strip(), rest
     return secret, ""
 
 
