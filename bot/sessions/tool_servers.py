@@ -15,10 +15,11 @@ from bot import repo_config
 from bot.kinds.shape import OnFork
 from bot.models import InstallationId
 from bot.repo_config.mcp import McpOpening
-from bot.store import outside_services
+from bot.store import outside_services, sessions
 from bot.store.base import Store
 from bot.store.outside_services import OutsideService, Purpose
 from bot.store.sessions import Turn
+from bot.words import on_mcp
 
 TOOLS, PERMISSION, FORKS = "tools", "permission", "forks"
 """Options of a stored server."""
@@ -59,11 +60,6 @@ def programs(turn: Turn) -> dict[str, str]:
     return {} if is_foreign else {one.name: one.command for one in _config(turn) if one.command}
 
 
-def names(turn: Turn) -> list[str]:
-    """Name the stored servers that the config opens."""
-    return [one.name for one in _config(turn) if not one.command]
-
-
 async def opened(store: Store, turn: Turn, installation: InstallationId) -> dict[str, OpenServer]:
     """Return the stored servers that the turn may use, by name."""
     wanted = [one for one in _config(turn) if not one.command]
@@ -74,11 +70,12 @@ async def opened(store: Store, turn: Turn, installation: InstallationId) -> dict
     return {one.name: one for one in found if one is not None}
 
 
-async def missing(store: Store, turn: Turn, installation: InstallationId) -> list[str]:
-    """Name what the config opens and the turn does not get."""
-    wanted = names(turn)
-    there = await opened(store, turn, installation) if wanted else {}
-    return [name for name in wanted if name not in there]
+async def notes(store: Store, turn: Turn) -> tuple[str, ...]:
+    """Name in one sentence what the config opens and the turn does not get."""
+    found = await opened(store, turn, (await sessions.session(store, turn.key.session)).installation_id)
+    known = {**found, **programs(turn)}
+    left_out = [one.name for one in _config(turn) if one.name not in known]
+    return (on_mcp.not_given(left_out),) if left_out else ()
 
 
 def _open(turn: Turn, wanted: McpOpening, service: OutsideService) -> OpenServer | None:

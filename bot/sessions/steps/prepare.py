@@ -10,7 +10,7 @@ from bot.github.types import Pull
 from bot.kinds.shape import OnFork, Places, WorkEstimate
 from bot.models import Outcome, Step
 from bot.repo_config import RepoConfig
-from bot.sessions import kinds, reading, starting_point
+from bot.sessions import kinds, reading, starting_point, tool_servers
 from bot.sessions.kinds import Preparation
 from bot.sessions.money import price, spending_limits
 from bot.sessions.moves import End, Move, To
@@ -67,6 +67,8 @@ async def _ready(services: Services, turn: Turn, preparation: Preparation) -> To
     found = await reading.gather(services, turn, config, (preparation.base, start), preparation.beside)
     await briefing.shelve(services, turn, found.files)
     notes = (*found.reading.notes, *await starting_point.fork_notes(services, turn, config))
+    if config.mcp:
+        notes += await tool_servers.notes(services.store, turn.having(config=repo_config.dump(config)))
     parts = (
         *preparation.parts,
         turn.part(OnFork),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from bot import repo_config
 from bot.agent import prompt
 from bot.errors import TransientError
 from bot.kinds.shape import AgentReading
@@ -125,8 +126,9 @@ async def _tool_servers(
     services: Services, turn: Turn, installation: InstallationId
 ) -> tuple[ToolServers, tuple[str, ...]]:
     """Return the MCP servers of the agent, and those of their tools that it may use without a question."""
-    if not (programs := tool_servers.programs(turn)) and not tool_servers.names(turn):
+    if not repo_config.load(turn.config).mcp:
         return ToolServers(), ()
+    programs = tool_servers.programs(turn)
     found = await tool_servers.opened(services.store, turn, installation)
     free = (*tool_servers.free(found.values()), *(f"{tool_servers.PREFIX}{name}" for name in programs))
     return ToolServers(tuple(found), programs, tool_servers.asked_about(found.values())), free
