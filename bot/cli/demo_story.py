@@ -114,7 +114,8 @@ class Story:
         if deed is None:
             return
         if isinstance(deed, Approve):
-            await self.github.changed(lambda: self.outcomes or self._asks(), SECONDS)
+            comments = self.issue.comments
+            await self.github.changed(lambda: any(one.body.startswith(QUESTION) for one in comments), SECONDS)
             self.github.comment(self.issue, "/claude approve", by=MAINTAINER)
             return
         await self.model.reached(MIDDLE, SECONDS)
@@ -127,9 +128,6 @@ class Story:
                 lambda: self.outcomes or any(one.content == "rocket" for one in reactions), SECONDS
             )
         self.model.release(MIDDLE)
-
-    def _asks(self) -> bool:
-        return any(one.body.startswith(QUESTION) for one in self.issue.comments)
 
     def do(self, deed: Say | Tick | TickDashboard | Push) -> Comment | None:
         if isinstance(deed, TickDashboard):

@@ -44,6 +44,7 @@ QUESTIONS = ("AskUserQuestion", PLAN_READY)
 NOBODY_TO_ASK = "Nobody can answer while you work. Go on without it, or end and put your question into your summary."
 PLAN_TAKEN = "People decide about the plan after you have ended: end now, with the whole plan as your last words."
 ONLY_READING = "You are writing a plan: reading is all that is allowed. Go on without this."
+TOO_LONG = f"People must see all arguments: shorten them to {MOST_SHOWN:,} characters, or make several calls."
 NO_ANSWER = "Nobody answered in time, so it is a no for now. Your work so far is kept."
 ASIDE = ("description", "timeout", "run_in_background")
 """Parts of a call's input that do not change its effect on the repository."""
@@ -126,6 +127,7 @@ class _Asking:
         self._services = services
         self._turn = turn
         self._environment = environment
+        self._people = turn.traits.changes
         self._about_all = repo_config.load(turn.config).permission == "ask"
         self._settled: set[str] = set()
         self._shown: set[str] = set()
@@ -133,7 +135,10 @@ class _Asking:
     async def look_at(self, asked: PermissionAsked) -> None:
         if asked.request_id in self._settled:
             return
-        if self._is_for_people(asked):
+        is_servers = asked.tool.startswith(tool_servers.PREFIX)
+        if is_servers and len(_arguments(asked)) > MOST_SHOWN:
+            await self._environment.forbid(self._turn.key.n, asked.request_id, TOO_LONG)
+        elif self._people and (is_servers or (self._about_all and asked.tool not in QUESTIONS)):
             approval = await self._asked(asked)
             if approval.state is ApprovalState.OPEN:
                 return
@@ -144,11 +149,6 @@ class _Asking:
             await self._environment.forbid(self._turn.key.n, asked.request_id, words)
         self._settled.add(asked.request_id)
         self._services.board.touch(self._turn.key)
-
-    def _is_for_people(self, asked: PermissionAsked) -> bool:
-        if not self._turn.traits.changes or asked.tool in QUESTIONS:
-            return False
-        return self._about_all or asked.tool.startswith(tool_servers.PREFIX)
 
     async def count(self, request_id: str, number: int) -> None:
         """Permit or forbid one more sub-agent, without a question for people."""
@@ -227,12 +227,12 @@ def _matter_of_server(asked: PermissionAsked) -> dict[str, Any]:
     """Show all arguments: none of them is an aside, since they leave the sandbox. The gateway lets a call pass by
     `exact`."""
     exact = tool_servers.call_digest(asked.tool, asked.input)
-    text = blocks.spelled_out(json.dumps(asked.input, indent=1, ensure_ascii=False))
-    is_whole = len(text) <= MOST_SHOWN
-    cut = "" if is_whole else f"\n\n(Shortened: it is {len(text):,} characters long.)"
-    call = exact if is_whole else hashlib.sha256(f"{exact}{asked.request_id}".encode()).hexdigest()
-    said = f"{shown(asked.tool, 120)}\n\n{markup.fenced(text[:MOST_SHOWN])}{cut}"
-    return {"tool": asked.tool, "shown": said, "call": call, "exact": exact}
+    said = f"{shown(asked.tool, 120)}\n\n{markup.fenced(_arguments(asked))}"
+    return {"tool": asked.tool, "shown": said, "call": exact, "exact": exact}
+
+
+def _arguments(asked: PermissionAsked) -> str:
+    return blocks.spelled_out(json.dumps(asked.input, indent=1, ensure_ascii=False))
 
 
 def _shown(asked: PermissionAsked) -> str:

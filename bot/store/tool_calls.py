@@ -75,7 +75,9 @@ async def begin(store: Store, call: NewCall, most: int) -> tuple[str, CallVerdic
         )
         if counted is not None and counted["calls"] >= most:
             return CallVerdict.TOO_MANY
-        approval = _yes(db, call) if call.is_open and call.asks else None
+        yeses = many(db, _YESES, **turn) if call.is_open and call.asks else ()
+        exact = (one["id"] for one in yeses if msgspec.json.decode(one["matter"]).get("exact") == call.digest)
+        approval = next(exact, None)
         verdict = CallVerdict.BEGUN if call.is_open else CallVerdict.NOT_OPEN
         if call.is_open and call.asks and approval is None:
             verdict = CallVerdict.NO_YES
@@ -98,11 +100,3 @@ async def end(store: Store, call_id: str, *, ok: bool, size: int) -> None:
 
 async def counted(store: Store, session: str) -> list[CallCount]:
     return await CallCount.many(store, _COUNTED, session=session)
-
-
-def _yes(db: Database, call: NewCall) -> str | None:
-    """Find an unused yes of this turn to exactly this call."""
-    for row in many(db, _YESES, session=call.key.session, turn=call.key.n):
-        if msgspec.json.decode(row["matter"], type=dict).get("exact") == call.digest:
-            return str(row["id"])
-    return None

@@ -1,4 +1,4 @@
-"""What people read about MCP servers."""
+"""Words for people about MCP servers."""
 
 from __future__ import annotations
 

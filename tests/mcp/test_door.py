@@ -23,7 +23,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
         yield found
 
 
-@pytest.mark.quick("bot.web.mcp", "bot.outside")
+@pytest.mark.quick("bot.web.mcp", "bot.outside", "bot.simulation.mcp")
 async def test_opened_tools_are_listed_without_what_a_server_says_of_itself(rig: Rig) -> None:
     for rig.server.streams in (False, True):
         hello = (await rig.ask("initialize", {"protocolVersion": "2025-06-18"})).json()["result"]

@@ -15,6 +15,7 @@ from bot.store.base import Store
 from tests.talk.test_asks import asked
 from tests.world import World
 from tests.world.mcp import BEARER, OPENED, keep
+from tests.world.visitor import visitor
 
 CONFIG = """\
 mcp:
@@ -59,6 +60,7 @@ WORK = Script(
         Call("mcp__reader__repeat", {}),
         Call("Bash", {"command": PAST_THE_CLIENT, "description": "Try"}),
         Call("mcp__inside__where", {}),
+        Call("mcp__tracker__create_issue", {"title": "x" * 5_000}),
         Call("mcp__tracker__create_issue", NEW),
         Say("Done."),
     ]
@@ -74,7 +76,7 @@ async def server() -> AsyncIterator[SimulatedMcp]:
 async def test_mcp_tools_are_opened_asked_about_and_noted(world: World, server: SimulatedMcp) -> None:
     world.github.commit(world.repo, "main", {".github/forgehand.yml": CONFIG, "tools/server.py": PROGRAM}, by="alice")
     world.model.script("work", WORK)
-    async with world.bot(**OPENED):  # DBG
+    async with world.bot(**OPENED) as service:
         await keep(world, server, "reader", "tracker")
         world.say("/claude note it [[scenario:work]]")
         question = await asked(world)
@@ -83,10 +85,13 @@ async def test_mcp_tools_are_opened_asked_about_and_noted(world: World, server: 
         assert [tool for tool, _ in server.tracker.calls] == ["find_issue", "repeat"]
         world.say(f"/claude approve {question}")
         assert await world.outcome() == "no_change", world.replies()[0].body
+        async with visitor(world, service.url, "alice") as alice:
+            page = (await alice.get(f"/sessions/{world.states()[0]['session']}")).text
         shown = [body for _, body in world.replies()[0].history]
         await server.until(lambda: not server.sessions)
     results = [one.text for one in world.model.requests[-1].tool_results]
-    assert results[1] == "Round the discount" and results[5] == "Created #2: Round the tax", results
+    assert results[1] == "Round the discount" and results[6] == "Created #2: Round the tax", results
+    assert "shorten them to 4,000 characters" in results[5]
     assert "[redacted]" in results[2] and BEARER not in str(results)
     assert (
         "Nobody has said yes" in results[3] and "is not open here" in results[3] and "not open for this" in results[3]
@@ -94,6 +99,9 @@ async def test_mcp_tools_are_opened_asked_about_and_noted(world: World, server: 
     assert results[4].startswith("inside /")
     assert server.tracker.calls[2:] == [("create_issue", NEW)]
     assert any("**mcp__reader__find_issue** `Round`" in body for body in shown), shown[-2]
+    assert "Calls of MCP tools (5)" in page and "Round the tax" in page
+    notes = "the MCP server `nobody`: the account has not stored it"
+    assert any(notes in body for body in shown), shown[-1]
     store = await Store.open_reader(world.database)
     noted = [
         (one.actor, one.detail or "") for one in reversed(await audit.listing(store)) if one.action == "mcp tool called"

@@ -12,7 +12,7 @@ from bot.errors import BadRepoConfig
 from bot.repo_config.mcp import McpOpening
 from bot.web.mcp import messages
 from bot.web.mcp.event_stream import EventReader
-from bot.web.mcp.messages import Nonsense, Refused
+from bot.web.mcp.messages import McpRefused, Nonsense
 from sandbox.agents.base import AgentRun, ToolServers
 from sandbox.agents.claude import Claude
 from sandbox.primitives import Layout
@@ -90,8 +90,9 @@ def test_an_answer_is_one_to_our_request() -> None:
         {**ours, "error": {"message": "no\nway"}},
         {"jsonrpc": "2.0", "id": None, "error": {"message": "no way"}},
     ):
-        with pytest.raises(Refused, match="no way"):
+        with pytest.raises(McpRefused, match="no way"):
             messages.answered(error, 3)
+    nonsense: Any
     for nonsense in ([], {}, ours, {**ours, "id": "3", "result": {}}, {**ours, "id": True, "result": {}}):
         with pytest.raises(Nonsense):
             messages.answered(nonsense, 1 if nonsense == {**ours, "id": True, "result": {}} else 3)

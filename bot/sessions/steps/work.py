@@ -128,9 +128,12 @@ async def _tool_servers(
     """Return the MCP servers of the agent, and those of their tools that it may use without a question."""
     if not repo_config.load(turn.config).mcp:
         return ToolServers(), ()
-    programs = tool_servers.programs(turn)
-    found = await tool_servers.opened(services.store, turn, installation)
-    free = (*tool_servers.free(found.values()), *(f"{tool_servers.PREFIX}{name}" for name in programs))
+    programs, cloud = tool_servers.programs(turn), services.settings.e2b
+    is_gated = cloud is None or cloud.unmetered is None  # past the gateway there is no way to a stored server
+    found = await tool_servers.opened(services.store, turn, installation) if is_gated else {}
+    asks = rights_of(turn).permission == "ask"
+    inside = () if asks else (f"{tool_servers.PREFIX}{name}" for name in programs)
+    free = (*tool_servers.free(found.values()), *inside)
     return ToolServers(tuple(found), programs, tool_servers.asked_about(found.values())), free
 
 

@@ -35,7 +35,7 @@ class SimulatedMcp:
         self.streams = False
         """Answer with SSE instead of JSON."""
         self.faults: list[str] = []
-        """What goes wrong with the next calls of tools, in order."""
+        """The faults of the next calls of tools, in order."""
         self.listing_faults: list[str] = []
         self.tracker = Tracker()
         self.sessions: set[str] = set()

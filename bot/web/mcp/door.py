@@ -1,7 +1,7 @@
 """The agents' way to MCP servers: takes a turn's token, and calls only the tools that the turn's config has opened.
 
-To an agent we are the server. We ask the real one ourselves, with its credential, in a session that the agent never
-sees. Whatever an agent sends counts as hostile, and so does what a server answers."""
+The agent takes us for the server. We ask the real one ourselves, with its credential, in a session that the agent never
+sees. We trust neither the agent's requests nor the server's answers."""
 
 from __future__ import annotations
 
@@ -174,6 +174,11 @@ class McpDoor:
         if not isinstance(tool, str) or not isinstance(arguments, dict):
             words = messages.error(asked, messages.BAD_PARAMS, "A call needs the tool's name and its arguments.")
             await say(msgspec.json.encode(words))
+            return
+        if not messages.is_shallow(arguments):
+            await say(
+                msgspec.json.encode(messages.error(asked, messages.BAD_PARAMS, "The arguments are nested too deeply."))
+            )
             return
         digest = tool_servers.call_digest(tool_servers.tool_name(server.name, tool), arguments)
         call = NewCall(

@@ -35,7 +35,7 @@ CREDENTIALS = {
     "none": "no credential",
     "bearer": "a bearer token",
     "basic": "a user and password",
-    "header": "a header of its own",
+    "header": "a header with a name",
     "client": "an OAuth client (client credentials)",
     "refresh": "an OAuth client with a refresh token",
 }

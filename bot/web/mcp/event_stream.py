@@ -25,13 +25,9 @@ class EventReader:
         *lines, rest = _LINE.split(text[:-1] if held else text)
         self._begun = [rest + b"\r"] if held else [rest]
         for line in lines:
-            if line:
-                self._take(line)
-            elif self._data:
+            name, _, value = line.partition(b":")
+            if not line and self._data:
                 yield b"\n".join(self._data)
                 self._data = []
-
-    def _take(self, line: bytes) -> None:
-        name, _, value = line.partition(b":")
-        if name == b"data" and (value := value.removeprefix(b" ")):
-            self._data.append(value)
+            elif name == b"data" and (value := value.removeprefix(b" ")):
+                self._data.append(value)

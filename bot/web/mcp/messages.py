@@ -20,11 +20,13 @@ VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
 MOST_DESCRIPTION = 2_000
 MOST_SCHEMA_BYTES = 32 << 10
 MOST_DEPTH = 12
+MOST_NESTED = 50
+MOST_ID = 200
 MOST_BLOCKS = 100
 MOST_RESULT_BYTES = 1 << 20
 MOST_WORDS = 300
 LEAST_SECRET = 4
-"""What is shorter would be found in everything."""
+"""A shorter text would be found in everything."""
 ANYTHING = {"type": "object"}
 PARSE, INVALID, NO_METHOD, BAD_PARAMS = -32700, -32600, -32601, -32602
 
@@ -47,7 +49,8 @@ def read(body: bytes) -> Asked:
     message = decode(body)
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
         raise Nonsense("is no request")
-    if "id" in message and not _is_id(message["id"]):
+    number = message.get("id", 0)
+    if not isinstance(number, int | str) or isinstance(number, bool) or len(str(number)) > MOST_ID:
         raise Nonsense("has an id of an unknown kind")
     params = message.get("params", {})
     return Asked(message.get("id"), message["method"], params if isinstance(params, dict) else {})
@@ -60,8 +63,10 @@ def decode(body: bytes) -> Any:
         raise Nonsense("is not JSON") from None
 
 
-def _is_id(value: Any) -> bool:
-    return isinstance(value, int | str) and not isinstance(value, bool) and len(str(value)) <= 200
+def is_shallow(value: Any, depth: int = MOST_NESTED) -> bool:
+    """Decide whether other code may walk through it: each level takes a place on the stack."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return depth > 0 and all(is_shallow(one, depth - 1) for one in parts)
 
 
 def result(asked: Asked, found: dict[str, Any]) -> dict[str, Any]:
@@ -97,24 +102,24 @@ def notification(method: str) -> bytes:
 
 def answered(message: Any, number: int) -> dict[str, Any] | None:
     """Return the result if this is the answer to our request, and None for anything else that a server may say beside
-    it. Raise Nonsense for what is no message, and Refused for an error."""
+    it. Raise Nonsense for what is no message, and McpRefused for an error."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise Nonsense("is no message of JSON-RPC")
     if "method" in message:
         return None
     if message.get("id") != number or isinstance(message.get("id"), bool):
         if message.get("id") is None and "error" in message:
-            raise Refused(_words(message["error"]))
+            raise McpRefused(_words(message["error"]))
         raise Nonsense("answers another request")
     if "error" in message:
-        raise Refused(_words(message["error"]))
+        raise McpRefused(_words(message["error"]))
     if not isinstance(message.get("result"), dict):
         raise Nonsense("has no result")
     found: dict[str, Any] = message["result"]
     return found
 
 
-class Refused(Exception):
+class McpRefused(Exception):
     """The server answered with an error; the text is its own, in one line."""
 
 

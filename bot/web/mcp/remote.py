@@ -14,16 +14,16 @@ from bot.outside.client import OutsideAnswer, OutsideClient, OutsideRequest, Out
 from bot.settings import Secret
 from bot.web.mcp import messages
 from bot.web.mcp.event_stream import EventReader
-from bot.web.mcp.messages import Nonsense, Refused
+from bot.web.mcp.messages import McpRefused, Nonsense
 from sandbox.agents.base import one_line
 
 CALL_SECONDS = 120.0
 HELLO_SECONDS = 20.0
 END_SECONDS = 5.0
 MOST_BYTES = 4 << 20
-"""Of one answer with everything beside it. A result that passes is smaller."""
+"""The most of one answer with everything beside it. A result that passes is smaller."""
 LARGE = 64 << 10
-"""What is larger is decoded in a thread, because nothing may hold the loop."""
+"""Larger texts are decoded in a thread, because nothing may hold the loop."""
 MOST_PAGES = 20
 MOST_LISTED = 1_000
 MOST_SESSION_ID = 1_000
@@ -100,7 +100,7 @@ class RemoteServer:
                 return await self._tried(method, params)
         except TimeoutError:
             raise self._trouble(f"did not answer within {seconds:.0f} seconds") from None
-        except Refused as refused:
+        except McpRefused as refused:
             raise self._trouble(f"refused: {refused}" if str(refused) else "refused, without a reason") from None
         except Nonsense as nonsense:
             raise self._nonsense(nonsense) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -71,11 +70,6 @@ class OpenSessions:
     def _drop(self, place: Place) -> None:
         held = self._held.pop(place, None)
         if held is not None:
-            task = asyncio.create_task(_ended(held.server))
+            task = asyncio.create_task(held.server.end())
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
-
-
-async def _ended(server: RemoteServer) -> None:
-    with contextlib.suppress(Exception):
-        await server.end()

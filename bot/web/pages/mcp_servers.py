@@ -47,7 +47,9 @@ class McpPages:
         row = await owned(self._gate, request, visitor, fresh=True)
         try:
             service = ServerEntry.of_fields(fields).service(row.id, visitor.login, self._inside)
-            await self._require_room(row, service)
+            known = await outside_services.of_installation(self._gate.store, Purpose.MCP, row.id)
+            if len(known) >= MOST_SERVERS and service.name not in {one.name for one in known}:
+                raise UserError(f"An account stores up to {MOST_SERVERS} MCP servers. Forget one first.")
             secret = fields.get("secret", "")
             await entry.keep(self._gate.store, self._vault, service, secret, account=row.account, inside=self._inside)
         except (UserError, VaultError) as error:
@@ -57,11 +59,6 @@ class McpPages:
         return await self._page(
             visitor, row, said=f"{stored} {said}" if works else stored, trouble="" if works else said
         )
-
-    async def _require_room(self, row: InstallationRow, service: OutsideService) -> None:
-        known = await outside_services.of_installation(self._gate.store, Purpose.MCP, row.id)
-        if len(known) >= MOST_SERVERS and service.name not in {one.name for one in known}:
-            raise UserError(f"An account stores up to {MOST_SERVERS} MCP servers. Forget one first.")
 
     async def _test(self, request: Request, visitor: Visitor, fields: Fields) -> Response:
         row, service = await self._named(request, visitor, fields)
