@@ -168,7 +168,7 @@ async def judge(work: TurnWork, tree: str) -> Judged:
     changes = await work.quarantine.changes(before, tree)
     paths = await work.quarantine.paths(tree)
     verdict = push_policy.check(
-        changes, blocked=config.paths.blocked, workflows_approved=work.is_approved, existing=paths
+        changes, blocked=config.push.blocked, workflows_approved=work.is_approved, existing=paths
     )
     if any(item.kind is not Hold.WORKFLOW for item in verdict.held):
         return Judged(endings.held((item.path, item.why) for item in verdict.held))
@@ -180,7 +180,7 @@ async def judge(work: TurnWork, tree: str) -> Judged:
         held = endings.held((item.path, item.why) for item in verdict.held)
         return Judged(held, tuple(item.path for item in verdict.held), before=before)
     by = work.turn.requester if work.is_approved else None
-    return Judged(None, report=push_policy.look_closely(changes, sensitive=config.paths.sensitive, let_go_by=by))
+    return Judged(None, report=push_policy.look_closely(changes, sensitive=config.push.sensitive, let_go_by=by))
 
 
 async def _saved_below(work: TurnWork) -> list[str]:
