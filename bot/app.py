@@ -14,7 +14,7 @@ from functools import partial
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot import checkup, events, logs, vault
 from bot.errors import SettingsError
@@ -42,17 +42,23 @@ from bot.store.cloud import CloudPlaces
 from bot.store.data_directory import DataDirLock
 from bot.store.environments import EnvironmentMarks
 from bot.store.files import KeptFiles
+from bot.store.package_cache import PackageCache
 from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
 from bot.web.gateway import Credentials, Dialect, Gateway, ModelProvider
 from bot.web.gateway.clients import closed
-from bot.web.gateway.doors import Doors
 from bot.web.gateway.providers.choice import chosen
 from bot.web.health import Health
+from bot.web.mcp import PATH as MCP_PATH
+from bot.web.metrics import ServiceMetrics
 from bot.web.overload import Sturdy
+from bot.web.packages import PATH as packages_path
+from bot.web.packages import PackageGateway
+from bot.web.packages.fetching import PackageFetcher
 from bot.web.pages.site import Site, SiteParts
 from bot.web.schema import schema_routes
 from bot.web.server import Server, tcp_socket
+from bot.web.ways_in import WaysIn
 from bot.web.webhooks import webhook_routes
 from sandbox.agents.claude import Claude
 from sandbox.choice import CloudRecords, EnvironmentChoice, choose, instance_of
@@ -100,16 +106,16 @@ async def running(
         began, health = store.now(), Health(store, settings.metrics_token, is_reached=settings.is_reached)
         logs.configure(redactor.redact, on_record=health.metrics.count)
         await stack.enter_async_context(background(health.metrics.lateness.run()))
-        kept, site = Vault(store, ring, redactor.register), Site()
-        credentials = await _credentials(settings, kept)
+        kept, site = await Vault.opened(store, ring, redactor.register), Site()
         await spend.abandon_open(store)
-        gateway = _gateway(stack, store, chosen(settings.model, credentials, redactor.register), settings, clock)
-        way_in = Doors(gateway, {"mcp": partial(_mcp_door, stack, store, kept, settings)})
-        health.metrics.refused, health.metrics.left_out = gateway.refusals, gateway.left_out
-        doors = [*health.routes(), _gateway_door(settings.e2b, way_in), *schema_routes(), *site.routes()]
+        model = chosen(settings.model, await _credentials(settings, kept), redactor.register)
+        gateway, packages = _gateway(store, model, settings, clock), _packages(store, kept, settings, clock)
+        ways_in = _ways_in(stack, health.metrics, gateway, packages, _mcp_door(stack, store, kept, settings))
+        doors = [*health.routes(), _gateway_door(settings.e2b, ways_in), *schema_routes(), *site.routes()]
         on_stored, on_answered = partial(notices.tell, Topic.DELIVERY), health.metrics.webhook
         server = await stack.enter_async_context(_edge(settings, store, doors, on_stored, on_answered))
-        choice = await _chosen(stack, settings, store, way_in)
+        choice = await _chosen(stack, settings, store, ways_in)
+        stack.callback(ways_in.closing)
         services = await _assemble(stack, _Given(settings, store, redactor, notices, found), choice, clock)
         notices.on(Topic.ACCESS, site.doubt)
         work = ServiceLoops(services, notices, found.replicas, began)
@@ -140,7 +146,6 @@ def spare_the_collector() -> None:
 
 async def _credentials(settings: Settings, stored: Vault) -> Credentials:
     """Return the gateway's source of credentials; without any, the service would be useless."""
-    await stored.prepare()
     kept = [one for one in await stored.entries() if one.name in NAMES]
     model = settings.model
     if model.api_key is None and model.oauth_token is None and model.provider.at is None and not kept:
@@ -164,24 +169,44 @@ def _edge(
     return Server(doors_and_hooks, tcp_socket(settings.host, settings.port))
 
 
-def _gateway(stack: AsyncExitStack, store: Store, provider: ModelProvider, settings: Settings, clock: Clock) -> Gateway:
-    table, ceilings = Prices.at(settings.model), Ceilings.of(settings.limits)
-    dialect = Dialect(settings.model.admitted)
-    gateway = Gateway(store, provider, clock, table=table, ceilings=ceilings, dialect=dialect)
+def _ways_in(
+    stack: AsyncExitStack, metrics: ServiceMetrics, gateway: Gateway, packages: PackageGateway, mcp: ASGIApp
+) -> WaysIn:
+    """Join what answers environments: the model's gateway, and those for packages and MCP servers."""
     stack.push_async_callback(gateway.close)
-    return gateway
+    stack.push_async_callback(packages.close)
+    metrics.refused, metrics.left_out = gateway.refusals, gateway.left_out
+    metrics.packages, metrics.package_bytes = packages.outcomes, packages.bytes
+    return WaysIn(gateway, {packages_path: packages, MCP_PATH: mcp}, gateway.closing)
+
+
+def _gateway(store: Store, provider: ModelProvider, settings: Settings, clock: Clock) -> Gateway:
+    table, ceilings = Prices.at(settings.model), Ceilings.of(settings.limits)
+    return Gateway(store, provider, clock, table=table, ceilings=ceilings, dialect=Dialect(settings.model.admitted))
 
 
 def _mcp_door(stack: AsyncExitStack, store: Store, kept: Vault, settings: Settings) -> ASGIApp:
-    """Make the door to MCP servers once an agent comes: most repositories open none."""
-    from bot.outside.client import OutsideClient
-    from bot.web.mcp.door import McpDoor
+    """Return the door to MCP servers. The first request makes it, because most repositories open none."""
+    made: list[ASGIApp] = []
 
-    client = OutsideClient(settings.inside)
-    door = McpDoor(store, kept, client)
-    stack.push_async_callback(client.close)
-    stack.push_async_callback(door.close)
-    return door
+    async def enter(scope: Scope, receive: Receive, send: Send) -> None:
+        if not made:
+            from bot.outside.client import OutsideClient
+            from bot.web.mcp.door import McpDoor
+
+            client = OutsideClient(settings.inside)
+            made.append(door := McpDoor(store, kept, client))
+            stack.push_async_callback(client.close)
+            stack.push_async_callback(door.close)
+        await made[0](scope, receive, send)
+
+    return enter
+
+
+def _packages(store: Store, kept: Vault, settings: Settings, clock: Clock) -> PackageGateway:
+    cache = PackageCache(settings.data_dir, settings.package_cache_bytes, clock)
+    fetcher = PackageFetcher(kept, settings.inside, cache)
+    return PackageGateway(store, fetcher, settings.secret_keys[0], clock)
 
 
 def _gateway_door(e2b: E2BSettings | None, gateway: ASGIApp) -> Mount:
@@ -201,7 +226,7 @@ async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: AS
     return replace(e2b, gateway_address=listener.getsockname()[:2])
 
 
-async def _chosen(stack: AsyncExitStack, settings: Settings, store: Store, gateway: Doors) -> EnvironmentChoice:
+async def _chosen(stack: AsyncExitStack, settings: Settings, store: Store, gateway: ASGIApp) -> EnvironmentChoice:
     e2b = await _reachable(stack, settings.e2b, gateway)
     rooms = settings.data_dir / "environments"
     if e2b is not None:
@@ -213,7 +238,6 @@ async def _chosen(stack: AsyncExitStack, settings: Settings, store: Store, gatew
     stack.push_async_callback(choice.provider.close)
     if e2b is None:
         await _open_sockets(stack, settings, gateway, choice)
-    stack.callback(gateway.closing)
     return choice
 
 

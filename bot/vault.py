@@ -56,6 +56,12 @@ class Vault:
         self._ring = ring
         self._on_secret = on_secret
 
+    @classmethod
+    async def opened(cls, store: Store, ring: KeyRing, on_secret: Callable[[str], None]) -> Vault:
+        vault = cls(store, ring, on_secret)
+        await vault.prepare()
+        return vault
+
     async def prepare(self) -> None:
         """Store the check value under our newest key, which shows from now on that the service has that key."""
         require(self._ring, await accounts.every_credential(self._store))

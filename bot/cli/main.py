@@ -18,6 +18,7 @@ from bot.cli import (
     execute,
     keys,
     mcp,
+    registries,
     replicas,
     sandbox,
     serve,
@@ -67,4 +68,5 @@ app.add_typer(config.app, name="config")
 app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(keys.app, name="keys")
 app.add_typer(mcp.app, name="mcp")
+app.add_typer(registries.app, name="registries")
 app.add_typer(db.app, name="db")

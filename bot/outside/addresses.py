@@ -65,7 +65,7 @@ def read(url: str, inside: InsideHosts) -> OutsideAddress:
         raise BadAddress("The address must begin with https:// and name a host.")
     if "#" in url:
         raise BadAddress("The address must not contain `#`.")
-    if parts.scheme == "http" and not _is_named(host, inside):
+    if parts.scheme == "http" and not _may_be_plain(host, inside):
         raise BadAddress(
             f"The address uses plain http, which shows the credential to everyone on the way. Use https://. For a host "
             f"of your own network, the operator can name it in {NAME}."
@@ -74,19 +74,22 @@ def read(url: str, inside: InsideHosts) -> OutsideAddress:
     return OutsideAddress(parts.scheme, host, port or (443 if parts.scheme == "https" else 80), target)
 
 
+def _may_be_plain(host: str, inside: InsideHosts) -> bool:
+    """Decide about http by the address alone: a name must be named, a number may lie in a named network."""
+    if host in inside.names:
+        return True
+    try:
+        ip = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return any(ip.version == net.version and ip in net for net in inside.networks)
+
+
 def may_reach(host: str, ip: IP, inside: InsideHosts) -> bool:
     """Decide about an address that a host's name stands for at this moment."""
     if host.lower() in inside.names or any(ip.version == net.version and ip in net for net in inside.networks):
         return True
     return all(one.is_global and not one.is_multicast and one not in _CLOUDS for one in _meant(ip))
-
-
-def _is_named(host: str, inside: InsideHosts) -> bool:
-    try:
-        ip = ipaddress.ip_address(host)
-    except ValueError:
-        return host in inside.names
-    return host in inside.names or any(ip.version == net.version and ip in net for net in inside.networks)
 
 
 def _meant(ip: IP) -> list[IP]:

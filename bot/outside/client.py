@@ -1,4 +1,4 @@
-"""Asks addresses that accounts have named: resolves the name once, checks what it means, and connects to exactly that.
+"""Asks addresses that accounts have named. It resolves a name once, judges what it means, and connects to that.
 
 httpcore speaks HTTP, over a network that checks. httpx would add decoding, cookies, proxies from the environment and
 redirects by itself; the client of the model's gateway knows one host and only POST.
@@ -29,7 +29,7 @@ MAX_CONNECTIONS = 128
 MOST_KEPT = 32
 KEPT_SECONDS = 15.0
 RESOLVERS = 8
-"""Threads of their own: a slow name server must not hold those that the rest of the service uses."""
+"""Separate threads: a slow name server must not hold those that the rest of the service uses."""
 MOST_ADDRESSES = 4
 MOST_HOPS = 5
 MOST_HEADERS = 100
@@ -67,7 +67,7 @@ class OutsideAnswer:
     def __init__(self, response: httpcore.Response, address: OutsideAddress) -> None:
         self.status = response.status
         self.address = address
-        """Where it came from, after redirects."""
+        """The address that answered, after redirects."""
         self._response = response
 
     @cached_property
@@ -137,8 +137,8 @@ class OutsideClient:
         url = httpcore.URL(
             scheme=at.scheme.encode(), host=at.host.encode(), port=at.port, target=at.target.encode("latin-1")
         )
-        times = {"connect": patience.connect_seconds, "pool": patience.connect_seconds}
-        times |= {"read": patience.read_seconds, "write": patience.read_seconds}
+        reads = patience.read_seconds
+        times = {"connect": patience.connect_seconds, "pool": reads, "read": reads, "write": reads}
         with _troubles(at):
             pool, headers = self._opened(), _headers(request)
             wanted = httpcore.Request(

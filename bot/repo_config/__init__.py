@@ -104,6 +104,8 @@ class RepoConfig:
     checks: tuple[str, ...] = ()
     egress: tuple[str, ...] = ()
     mcp: tuple[McpOpening, ...] = ()
+    registries: tuple[str, ...] = ()
+    """Names of the account's package registries."""
     push: Pushing = field(default_factory=Pushing)
     paths: tuple[PathRules, ...] = ()
     """In the order of the file."""

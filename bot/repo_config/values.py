@@ -22,6 +22,7 @@ MAX_LIST = 100
 MAX_COUNT = 1000
 MAX_INSTRUCTIONS = 20_000
 _HOST = re.compile(r"(?:\*\.)?(?!-)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+\Z")
+_SERVICE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
 _NEVER = ("github.com", "githubusercontent.com", "api.anthropic.com", "e2b.app", "e2b.dev")
 """GitHub, the model's provider and E2B's cloud: only Forgehand itself talks to them."""
 _NAME = re.compile(r"[A-Za-z0-9][\w./@:\[\]-]{0,99}\Z")
@@ -94,6 +95,12 @@ def _host(text: str) -> str:
     if never := covered(host, _NEVER):
         raise Wrong(NAMED.format(never))
     return host
+
+
+def _service(text: str) -> str:
+    if not _SERVICE.fullmatch(text):
+        raise Wrong("must be a list of names in lower case, as the account's settings show them")
+    return text
 
 
 def covered(host: str, never: Iterable[str]) -> str | None:
@@ -347,6 +354,7 @@ KEYS: dict[str, Key] = {
         mcp.SCHEMA,
         "MCP servers of the account, each with the tools that are open here; or a `command` that runs in the sandbox",
     ),
+    "registries": Key(_each(_service), _LIST, "the account's package registries that setup, agent and checks may read"),
     "push.blocked": Key(_texts, _LIST, "paths that no push may change"),
     "push.sensitive": Key(_texts, _LIST, "paths whose changes the pull request points out"),
     "paths": Key(

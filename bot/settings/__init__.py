@@ -116,6 +116,7 @@ class Settings:
     """The folder of the newest Claude Code; None to use the tested one."""
     inside: InsideHosts = field(default_factory=InsideHosts)
     """Inside addresses that accounts' outside services may have."""
+    package_cache_bytes: int = 4 << 30
 
     @property
     def is_reached(self) -> bool:
@@ -351,6 +352,7 @@ def read(values: Mapping[str, str]) -> Settings:
         bucket=read_bucket(values),
         newest_agent=read_newest_agent(values),
         inside=read_inside(values),
+        package_cache_bytes=reader.whole("FORGEHAND_PACKAGE_CACHE_MB", 4096, least=16) << 20,
     )
 
 

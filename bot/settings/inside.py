@@ -26,20 +26,13 @@ class InsideHosts:
 def read(reader: SettingsReader) -> InsideHosts:
     names, networks = set(), []
     for one in reader.names(NAME):
-        if (network := _network(one)) is not None:
-            networks.append(network)
-        elif _HOST.fullmatch(one):
+        try:
+            networks.append(ipaddress.ip_network(one))
+        except ValueError:
+            if not _HOST.fullmatch(one):
+                raise SettingsError(
+                    f"{NAME} takes host names and networks such as nexus.example or 10.1.0.0/16, joined by commas, "
+                    f"not {one!r}."
+                ) from None
             names.add(one)
-        else:
-            raise SettingsError(
-                f"{NAME} takes host names and networks such as nexus.example or 10.1.0.0/16, joined by commas, "
-                f"not {one!r}."
-            )
     return InsideHosts(frozenset(names), tuple(networks))
-
-
-def _network(text: str) -> Network | None:
-    try:
-        return ipaddress.ip_network(text)
-    except ValueError:
-        return None

@@ -38,14 +38,14 @@ class OutsideService(Record):
     purpose: Purpose
     name: str
     kind: str
-    """What speaks to it: a package client, or a protocol."""
+    """The package client or the protocol that speaks to it."""
     address: str
     stored_by: str = ""
     stored_at: float = 0.0
     scope: str = ""
-    """What it is for: a scope of packages, or a prefix of their names; empty: everything."""
+    """Scopes of packages, or prefixes of their names; empty: it answers for everything."""
     options: dict[str, str] = field(default_factory=dict)
-    """What only its purpose or kind knows."""
+    """Further values that its purpose or kind knows."""
     credential: CredentialKind = CredentialKind.NONE
     credential_name: str = ""
     """The user for `basic`, the header's name for `header`."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sandbox.agents.events import AgentEvent
+from sandbox.clients import PackageClients
 from sandbox.primitives import Layout
 
 
@@ -71,6 +72,7 @@ class AgentRun:
     attempt: int = 0  # the number of this run in its turn, from 0
     beside: Mapping[str, Path] = field(default_factory=dict)  # the prompt's files on the host, by their names inside
     plugins: Sequence[Plugin] = ()
+    clients: PackageClients | None = None  # None: no registry is open
     folder_rules: Mapping[str, str] = field(default_factory=dict)  # given to an agent that first touches the folder
     known_folders: tuple[str, ...] = ()  # whose rules the agent has already, but not its sub-agents
 

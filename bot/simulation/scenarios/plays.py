@@ -70,6 +70,8 @@ class Play:
     """The repository has a dashboard."""
     tracker: bool = False
     """The account has stored an MCP server, and the repository opens it."""
+    packages: bool = False
+    """The repository's setup installs a private package, and its registry demands a credential."""
 
     @property
     def hint(self) -> str:
@@ -144,6 +146,12 @@ PLAYS = {
             "/claude plan how to fix this",
             afterwards=TickDashboard("Approve the plan"),
             dashboard=True,
+        ),
+        Play(
+            "packages",
+            "setup and checks install a private package; the registry's credential stays on the host",
+            (Outcome.PULL_REQUEST,),
+            packages=True,
         ),
         Play(
             "mcp",

@@ -31,7 +31,7 @@ from bot.store.tool_calls import CallVerdict, NewCall
 from bot.vault import Vault
 from bot.web.gateway import clients, dialect
 from bot.web.gateway.clients import STORM, GatewayRefusal, Presence, read_body
-from bot.web.mcp import messages
+from bot.web.mcp import PATH, messages
 from bot.web.mcp.credentials import McpCredentials
 from bot.web.mcp.messages import Asked, Nonsense
 from bot.web.mcp.remote import LARGE, McpTrouble, RemoteServer
@@ -40,7 +40,7 @@ from sandbox.agents.base import one_line
 
 log = logging.getLogger(__name__)
 
-PATH = re.compile(r"(?:/gateway)?/anthropic/mcp/([a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?)")
+ROUTE = re.compile(rf"{PATH}([a-z0-9](?:[a-z0-9-]{{0,38}}[a-z0-9])?)")
 MOST_BODY = 1 << 20
 BODY_SECONDS = 30.0
 CHECK_SECONDS = 1.0
@@ -100,7 +100,7 @@ class McpDoor:
 
     async def _caller(self, scope: Scope) -> _Caller:
         sent = (scope.get("raw_path") or scope["path"].encode("utf-8", "surrogateescape")).decode("latin-1")
-        found = PATH.fullmatch(sent)
+        found = ROUTE.fullmatch(sent)
         if found is None or scope["type"] != "http" or scope["query_string"]:
             raise GatewayRefusal(404, "path", "Not found")
         sha256 = rows.digest(dialect.token(scope["headers"]))

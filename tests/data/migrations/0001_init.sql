@@ -87,6 +87,8 @@ requests, concurrency, expires_at, created_at, repo_id, user_id) VALUES
 INSERT INTO tool_calls (id, session_id, turn, server, tool, approval_id, state, began_at, ended_at, bytes) VALUES
     ('tc-1', 'abcd1234', 2, 'tracker', 'find_issue', NULL, 'ok', 1790000205.0, 1790000205.5, 120),
     ('tc-2', 'abcd1234', 2, 'tracker', 'create_issue', 'abcd1234-2-1', 'open', 1790000206.0, NULL, 0);
+INSERT INTO fetched_packages (session_id, turn, registry, name, version, downloads, bytes, from_cache, at) VALUES
+    ('abcd1234', 2, 'internal', '@acme/pay', '1.2.3', 2, 4096, 1, 1790000300.0);
 INSERT INTO spend (id, session_id, turn, installation_id, model, state, reserved_usd, cost_usd, input_tokens,
 output_tokens, cache_read_tokens, cache_write_tokens, status, at, repo_id, user_id, unconfirmed_usd, question) VALUES
     ('s-1', 'abcd1234', 1, 1, 'claude-sonnet-5-5', 'settled', 0.2, 0.125, 1000, 100, 0, 0, 200, 1790000010.0, 7, 11, 0.0, NULL),
