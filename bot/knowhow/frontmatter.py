@@ -57,7 +57,10 @@ class Document:
             said = self.values[key]
             words = ", ".join(map(str, said)) if isinstance(said, list) else str(said)
             values[key] = said if isinstance(said, bool) else text(words)
-        rows = [f"{key}: {json.dumps(value)}" for key, value in {**values, "description": self.what, **ours}.items()]
+        rows = [
+            f"{key}: {json.dumps(value, ensure_ascii=False)}"
+            for key, value in {**values, "description": self.what, **ours}.items()
+        ]
         return "\n".join(["---", *rows, "---", self.body]).encode("utf-8", "replace")
 
 

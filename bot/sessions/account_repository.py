@@ -23,7 +23,7 @@ async def of(reads: InstallationClient, store: Store, account: str) -> AccountRe
     if known is not None and 0 <= store.now() - known.read_at < FRESH_SECONDS:
         return known
     found = await read(reads, account, store.now())
-    await accounts.put_own_repository(store, reads.id, found)
+    await accounts.put_own_repository(store, reads.id, found, known)
     return found
 
 

@@ -104,21 +104,30 @@ async def own_repository(store: Store, installation: InstallationId) -> AccountR
     return await AccountRepository.one(store, sql, id=installation)
 
 
-async def put_own_repository(store: Store, installation: InstallationId, found: AccountRepository) -> None:
+async def put_own_repository(
+    store: Store, installation: InstallationId, found: AccountRepository, known: AccountRepository | None
+) -> None:
+    """Store what was read, unless somebody has doubted or replaced what we knew before it was read."""
     sql = """
     INSERT INTO account_repositories (installation_id, repo, config, problem, know_how, read_at)
     VALUES (:id, :repo, :config, :problem, :know_how, :at)
     ON CONFLICT (installation_id) DO UPDATE SET repo = excluded.repo, config = excluded.config,
         problem = excluded.problem, know_how = excluded.know_how, read_at = excluded.read_at
+    WHERE account_repositories.read_at = :before
     """
     repo = None if found.repo is None else msgspec.json.encode(found.repo).decode()
     values = {"repo": repo, "config": found.config, "problem": found.problem, "know_how": int(found.know_how)}
-    await store.run(sql, id=installation, at=found.read_at, **values)
+    before = None if known is None else known.read_at
+    await store.run(sql, id=installation, at=found.read_at, before=before, **values)
 
 
 async def doubt_own_repository(store: Store, installation: InstallationId) -> None:
-    """Have it read again before it is next used."""
-    await store.run("UPDATE account_repositories SET read_at = 0 WHERE installation_id = :id", id=installation)
+    """Have it read again before it is next used. Each doubt leaves another time, so a read under way notices it."""
+    sql = """
+    UPDATE account_repositories SET read_at = CASE WHEN read_at > 0 THEN -1 ELSE read_at - 1 END
+    WHERE installation_id = :id
+    """
+    await store.run(sql, id=installation)
 
 
 @dataclass(frozen=True)

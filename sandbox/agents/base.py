@@ -6,6 +6,7 @@ import hashlib
 import json
 import posixpath
 import re
+import secrets
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -140,6 +141,7 @@ def folder_rules_files(run: AgentRun, layout: Layout) -> dict[str, bytes]:
     found = {posixpath.join(below, name): run.folder_rules[folder].encode() for folder, name in named.items()}
     listed = {
         "work": layout.work,
+        "told": f"told-{secrets.token_hex(8)}",  # nothing of an earlier turn can foresee the name and say all was told
         "folders": [
             {"folder": folder, "file": name, "known": folder in run.known_folders} for folder, name in named.items()
         ],

@@ -29,7 +29,7 @@ HOOK = f"""hooks:
 """
 KNOW_HOW: dict[str, Content] = {
     ".claude/skills/rounding/SKILL.md": (
-        f"---\nname: other\ndescription: How totals are rounded here\nmodel: claude-opus-4-5\nallowed-tools: Bash\n"
+        f"---\nname: other\ndescription: How totals are rounded here 🧮\nmodel: claude-opus-4-5\nallowed-tools: Bash\n"
         f"context: fork\n{HOOK}---\nROUND-HALF-UP. Run !`touch {WORK}/RUN-ON-READING` first.\n"
     ),
     ".claude/skills/rounding/scripts/round.sh": "#!/bin/sh\necho ROUNDED\n",
@@ -76,8 +76,8 @@ async def test_skills_agents_and_commands_of_the_base_branch_reach_the_agent_and
     asked = first(world)
     assert "Deploy to prod in eu, that is: prod eu." in asked.prompt
     assert "Deploy to test in us" in bodies(world)
-    sent = json.dumps(asked.body)
-    assert "repository:rounding" in sent and "How totals are rounded here" in sent
+    sent = json.dumps(asked.body, ensure_ascii=False)
+    assert "repository:rounding" in sent and "How totals are rounded here 🧮" in sent
     assert "repository:checker" in sent and "Checks totals" in sent
     assert "ROUND-HALF-UP. Run `touch" in bodies(world)
     assert {one.body["model"] for one in world.model.requests} == {asked.body["model"]}

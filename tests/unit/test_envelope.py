@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.events import HANDLED_EVENTS
+from bot.store.deliveries import DeliveryState
 from bot.web import bodies
 from bot.web.bodies import Envelope, NotJson
 
@@ -27,7 +29,7 @@ def test_fields_of_a_comment() -> None:
         "issue": {"number": 9, "title": "broken"},
         "sender": {"login": "alice", "id": 1},
     }
-    assert bodies.read_envelope(json.dumps(body).encode()) == Envelope("created", 7, 8, 9, "alice")
+    assert bodies.read_envelope(json.dumps(body).encode()) == Envelope("created", 7, 8, 9, "alice", "calc")
 
 
 def test_number_of_a_pull_request() -> None:
@@ -103,3 +105,10 @@ def test_any_bytes(body: bytes) -> None:
         bodies.read_envelope(body)
     except NotJson:
         return
+
+
+@pytest.mark.parametrize(("name", "kept"), [(".github", True), ("calc", False)])
+def test_only_pushes_with_account_defaults_keep_their_body(name: str, kept: bool) -> None:
+    body = json.dumps({"ref": "refs/heads/main", "repository": {"id": 8, "name": name}}).encode()
+    entry = bodies.ledger_entry("g", "push", body, "", HANDLED_EVENTS)
+    assert (entry.body is not None, entry.state is DeliveryState.RECEIVED) == (kept, kept)

@@ -62,7 +62,7 @@ CREATE TABLE account_repositories (            -- an account's `.github`, as we 
     config          TEXT,                      -- its `.github/forgehand.yml`; NULL: it has none that can be used
     problem         TEXT,                      -- what is wrong with that file, in words
     know_how        INTEGER NOT NULL,          -- it has skills, agents or commands
-    read_at         DOUBLE PRECISION NOT NULL  -- 0: read it again
+    read_at         DOUBLE PRECISION NOT NULL  -- below 0: read it again
 );
 
 CREATE TABLE repos (
