@@ -151,7 +151,7 @@ def tools(state: LiveState) -> str:
 
 def tool_words(tool: ToolCall) -> str:
     title = shown(tool.title, 120) if tool.title else ""
-    name = re.sub(r"[^\w.:-]", "", tool.name)[:60] or "?"
+    name = re.sub(r"[^\w.:-]", "", tool.name)[:120] or "?"
     return f"**{name}** {title}".rstrip()
 
 

@@ -12,7 +12,9 @@ import msgspec
 
 from bot.agent.findings import Severity
 from bot.errors import BadRepoConfig
-from bot.repo_config.values import KEYS, NAMED, ForPaths, PathRules, Wrong, covered
+from bot.repo_config.mcp import McpOpening
+from bot.repo_config.values import KEYS, NAMED, ForPaths, PathRules, covered
+from bot.repo_config.wrong import Wrong
 from bot.repo_config.yaml import YamlEntry, read_entries
 
 PATH = ".github/forgehand.yml"
@@ -101,6 +103,7 @@ class RepoConfig:
     setup: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     egress: tuple[str, ...] = ()
+    mcp: tuple[McpOpening, ...] = ()
     registries: tuple[str, ...] = ()
     """Names of the account's package registries."""
     push: Pushing = field(default_factory=Pushing)

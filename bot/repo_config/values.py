@@ -10,12 +10,9 @@ from typing import Any
 from bot.agent.findings import Severity
 from bot.commands.options import EFFORTS, take
 from bot.errors import CommandError
+from bot.repo_config import mcp
+from bot.repo_config.wrong import Wrong
 from bot.text.markup import shown
-
-
-class Wrong(Exception):
-    """A value is wrong; the message ends a sentence that begins with the key."""
-
 
 NAMED = "must not name {}: a session never reaches it directly"
 UNTIL_VERIFIED = "until_verified"
@@ -352,6 +349,11 @@ KEYS: dict[str, Key] = {
     "setup": Key(_texts, _LIST, "commands that prepare the sandbox before the agent starts"),
     "checks": Key(_texts, _LIST, "commands that verify the work"),
     "egress": Key(_each(_host), _LIST, "hosts a session may reach"),
+    "mcp": Key(
+        mcp.read,
+        mcp.SCHEMA,
+        "MCP servers of the account, each with the tools that are open here; or a `command` that runs in the sandbox",
+    ),
     "registries": Key(_each(_service), _LIST, "the account's package registries that setup, agent and checks may read"),
     "push.blocked": Key(_texts, _LIST, "paths that no push may change"),
     "push.sensitive": Key(_texts, _LIST, "paths whose changes the pull request points out"),

@@ -29,6 +29,8 @@ from bot.text.markup import shown
 from bot.text.visible import as_written, visible
 from bot.web.gateway import model_request
 from bot.web.gateway.clients import GatewayRefusal
+from bot.web.mcp import messages
+from bot.web.mcp.event_stream import EventReader
 from bot.web.pages import conversation, hunks, wording
 from bot.web.pages.prose import prose, rendered
 from sandbox.agents import base as agent_text
@@ -109,6 +111,21 @@ def _asked(text: str) -> object:
     return None
 
 
+def _events(text: str) -> object:
+    reader, raw = EventReader(), text.encode("utf-8", "replace")
+    return [data for at in range(0, len(raw), 512) for data in reader.feed(b"data:" * (at == 0) + raw[at : at + 512])]
+
+
+def _described(text: str) -> object:
+    tool = {"name": "a", "description": text, "inputSchema": {"type": "object", "properties": {text: {"title": text}}}}
+    return messages.tools("tracker", [tool, {"name": text}], ["a"])
+
+
+def _called(text: str) -> object:
+    content = [{"type": "text", "text": text}, {"type": "image", "mimeType": "image/png", "data": text}]
+    return messages.without(messages.outcome({"content": content}), SECRETS)
+
+
 def _review(text: str) -> object:
     finding: dict[str, Any] = {"path": text, "line": 1, "body": text, "severity": text, "confidence": text}
     return findings.read({"summary": text, "verdict": text, "comments": [finding]})
@@ -181,6 +198,9 @@ READERS: Mapping[str, Reader] = {
         SHOWN + text, {one.path or "": one for one in diffs.parse(SHOWN)}
     ),
     "repository's config": _entries,
+    "stream of events of an MCP server": _events,
+    "tools of an MCP server": _described,
+    "result of an MCP tool": _called,
     "index of npm": lambda text: _index("npm", "application/json", text),
     "index of PyPI as HTML": lambda text: _index("pypi", "text/html", text),
     "index of PyPI as JSON": lambda text: _index("pypi", "application/json", text),
