@@ -33,6 +33,10 @@ class Quarantine:
         await asyncio.to_thread(_borrow, place, mirror)
         return cls(place, mirror, max_bytes)
 
+    @property
+    def git_dir(self) -> Path:
+        return self._dir
+
     async def look_again(self) -> None:
         """Learn where the mirror's history ends after another fetch."""
         await asyncio.to_thread(_borrow, self._dir, self._mirror)

@@ -99,12 +99,19 @@ class RepoConfig:
     setup: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     egress: tuple[str, ...] = ()
+    submodules: bool = False
+    lfs: bool = False
     paths: Paths = field(default_factory=Paths)
     read_outsiders: bool = False
     dashboard: bool = False
     commits: str = "git"
     template: str | None = None
     instructions: str = ""
+
+    @property
+    def brings_more(self) -> bool:
+        """Tell whether git's own data is not all that the sandbox gets."""
+        return self.submodules or self.lfs
 
     def opens_draft(self, *, verified: bool) -> bool:
         return self.draft if isinstance(self.draft, bool) else not verified

@@ -298,6 +298,8 @@ KEYS: dict[str, Key] = {
     "setup": Key(_texts, _LIST, "commands that prepare the sandbox before the agent starts"),
     "checks": Key(_texts, _LIST, "commands that verify the work"),
     "egress": Key(_each(_host), _LIST, "hosts a session may reach"),
+    "submodules": _switch("submodules come into the sandbox, if they are repositories of the same installation"),
+    "lfs": _switch("files of Git LFS come into the sandbox with their contents, and go back to it when they change"),
     "paths.blocked": Key(_texts, _LIST, "paths that no push may change"),
     "paths.sensitive": Key(_texts, _LIST, "paths whose changes the pull request points out"),
     "read_outsiders": _switch("the agent also reads comments by people without write access, as data"),

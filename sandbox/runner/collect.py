@@ -10,6 +10,7 @@ from typing import Any
 
 from . import documents
 from .repository import Checkout, CheckoutGitFailed, CheckoutGitTimedOut, create, remove
+from .submodules import changed_inside
 
 REF = "refs/forgehand/work"
 SUBJECTS = 50
@@ -24,6 +25,12 @@ def main() -> int:
 
 
 def collect(spec: dict[str, Any]) -> dict[str, Any]:
+    """Bring the work home, and name the submodules whose files stay behind."""
+    inside = [] if spec.get("gently") else changed_inside(spec["git"], Path(spec["work"]), Path(spec["state"]))
+    return {**_collected(spec), "inside": inside}
+
+
+def _collected(spec: dict[str, Any]) -> dict[str, Any]:
     """Bundle from the agent's own repository or, if that is ruined, from the pack behind the checkout."""
     work, folder = Path(spec["work"]), Path(spec["out"])
     if folder.is_symlink() or not folder.is_dir():  # the agent replaced it

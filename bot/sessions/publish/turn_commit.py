@@ -16,7 +16,7 @@ from bot.git.errors import GitRefusal, PushRefused
 from bot.git.inspection import Change
 from bot.git.quarantine import Quarantine
 from bot.kinds.resolve import Merge
-from bot.kinds.shape import SecretFound, TurnPart
+from bot.kinds.shape import OnFork, SecretFound, TurnPart
 from bot.models import Outcome, RepoId
 from bot.outbound import TextKind
 from bot.proposal import descriptions, push_policy, verification
@@ -167,8 +167,17 @@ async def judge(work: TurnWork, tree: str) -> Judged:
     before = await _commit_before(work, saved)
     changes = await work.quarantine.changes(before, tree)
     paths = await work.quarantine.paths(tree)
+    pointers: dict[str, str | None] = {}
+    if config.submodules and work.turn.part(OnFork).fork is None:
+        from bot.sessions import submodules
+
+        pointers = await submodules.pointer_faults(work.services, work.turn, work.session.thread, changes)
     verdict = push_policy.check(
-        changes, blocked=config.paths.blocked, workflows_approved=work.is_approved, existing=paths
+        changes,
+        blocked=config.paths.blocked,
+        workflows_approved=work.is_approved,
+        existing=paths,
+        pointers=pointers,
     )
     if any(item.kind is not Hold.WORKFLOW for item in verdict.held):
         return Judged(endings.held((item.path, item.why) for item in verdict.held))
