@@ -35,7 +35,7 @@ _TAG = re.compile(r"""<img\b(?:[^<>"']|"[^"]{0,4000}+"|'[^']{0,4000}+'){1,2000}+
 """We parse only these tags, because unclosed marks take the parser the square of their number."""
 
 
-class _Storage:
+class Storage:
     """Hosts to which GitHub leads us. We fetch only from public addresses and from hosts that the operator named.
     Behind a proxy we resolve no names."""
 
@@ -68,7 +68,7 @@ class _Storage:
         return self._client
 
 
-class Attachments(_Storage):
+class Attachments(Storage):
     """The images of one GitHub, as it is configured."""
 
     def __init__(self, github_url: str, *, resolve: Resolve = resolve_host) -> None:
@@ -170,7 +170,7 @@ class LogTail:
         return self.read > KEPT_BYTES
 
 
-class JobLogs(_Storage):
+class JobLogs(Storage):
     """The logs of one GitHub, wherever its API redirects. With github.com, that must be a public address; another
     server may keep its logs in its own network."""
 

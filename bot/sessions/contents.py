@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot import repo_config
+from bot.git.large_files import Pointed
 from bot.kinds.shape import OnFork
-from bot.sessions import submodules
+from bot.sessions import large_files, submodules
 from bot.sessions.services import Services
 from bot.sessions.submodules import Submodules
 from bot.store import sessions
@@ -22,6 +23,8 @@ class Source:
 
     git_dir: Path
     commit: str
+    new: Pointed | None = None
+    """Contents of LFS that are nowhere else yet."""
 
 
 async def bring(services: Services, turn: Turn, environment: ExecutionEnvironment, source: Source) -> tuple[str, ...]:
@@ -35,4 +38,6 @@ async def bring(services: Services, turn: Turn, environment: ExecutionEnvironmen
         found = Submodules(services, turn, thread)
         await found.open(source.git_dir, source.commit, services.made_turn_folder(turn.key.workflow_id))
         notes += await submodules.bring(found, environment)
+    if config.lfs:
+        notes += await large_files.bring(services, turn, environment, (source.git_dir, source.commit), source.new)
     return notes

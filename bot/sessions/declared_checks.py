@@ -302,7 +302,7 @@ async def _bring_more(
         return
     from bot.sessions import contents
 
-    await contents.bring(services, turn, environment, contents.Source(source[0].git_dir, source[1]))
+    await contents.bring(services, turn, environment, contents.Source(source[0].git_dir, source[1], source[0].large))
 
 
 async def _bring_in(

@@ -12,7 +12,7 @@ from . import documents
 from .repository import Checkout, CheckoutGitFailed, add, create, remove
 
 MARKER = "forgehand-prepared"
-BESIDE = ("submodules.json",)  # other scripts list there what they have put into this checkout
+BESIDE = ("submodules.json", "large-files.json")  # other scripts list there what they have put into this checkout
 MOST_RULES = 1000
 NO_TURN = 0  # the turn of a checkout in a snapshot
 

@@ -1,0 +1,85 @@
+"""Puts the contents of LFS files into the work tree, and tells git how to turn them into pointers again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from . import documents
+from .repository import Checkout, CheckoutGitFailed, remove
+
+MARKER = "large-files.json"
+"""Lists the contents that the commit has. `prepare` removes it with the checkout that it is about."""
+_OID = re.compile(r"[0-9a-f]{64}")
+
+
+def main() -> int:
+    return documents.serve(place, CheckoutGitFailed)
+
+
+def place(spec: dict[str, Any]) -> dict[str, Any]:
+    """Fill in each file that still is the pointer; what a person's or agent's work has put there stays."""
+    work, state = Path(spec["work"]), Path(spec["state"])
+    tar, git_dir = state / "large.tar", work / ".git"
+    try:
+        if (state / MARKER).exists():
+            return {"already": True}
+        store = git_dir / "lfs" / "objects"
+        _unpack(tar, store)
+        repository = Checkout(spec["git"], git_dir, work, seconds=spec["timeout_seconds"])
+        repository("config", "filter.lfs.process", _command("keep", git_dir))
+        for file in spec["files"]:
+            _fill(work, file["path"], file["pointer"].encode(), _stored(store, file["oid"]))
+        repository("update-index", "-q", "--refresh", allowed=(0, 1))
+        documents.write_atomically(state / MARKER, {"paths": spec["known"]})
+        return {"already": False}
+    finally:
+        remove(tar)
+
+
+def collecting(state: Path) -> dict[str, str]:
+    """Return git's settings to bring work home; none if this checkout has no LFS files."""
+    marker = state / MARKER
+    return {"filter.lfs.process": _command("collect", marker)} if marker.is_file() else {}
+
+
+def _command(mode: str, path: Path) -> str:
+    script = Path(__file__).with_name("pointer_filter.py")
+    return shlex.join([sys.executable, "-E", "-s", "-S", "-B", str(script), mode, str(path)])
+
+
+def _stored(store: Path, oid: str) -> Path:
+    return store / oid[:2] / oid[2:4] / oid
+
+
+def _unpack(tar: Path, store: Path) -> None:
+    with tarfile.open(tar) as packed:
+        for member in packed:
+            source = packed.extractfile(member)
+            if source is None or not _OID.fullmatch(member.name):
+                raise CheckoutGitFailed("the contents of LFS files cannot be unpacked")
+            target = _stored(store, member.name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as file:
+                while part := source.read(1 << 20):
+                    file.write(part)
+
+
+def _fill(work: Path, path: str, pointer: bytes, content: Path) -> None:
+    file = work / path
+    if file.is_symlink() or not file.is_file() or file.stat().st_size != len(pointer) or file.read_bytes() != pointer:
+        return
+    partial = file.with_name(f".{content.name[:16]}.part")
+    with partial.open("wb") as target, content.open("rb") as source:
+        while part := source.read(1 << 20):
+            target.write(part)
+    partial.chmod(file.stat().st_mode & 0o777)
+    partial.replace(file)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

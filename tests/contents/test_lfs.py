@@ -1,0 +1,88 @@
+"""Files of Git LFS from the webhook to the pull request: contents inside, pointers in our commits, nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from bot.cli.sweep import credentials_in
+from bot.simulation.anthropic import Call, Say, Script
+from tests.world import CONFIG, World
+
+ATTRIBUTES = "*.bin filter=lfs diff=lfs merge=lfs -text\n"
+PICTURE = b"\x89a picture of eighteen thousand bytes\n" + bytes(range(256)) * 70
+MUSIC = b"music\n" * 2000
+
+
+def tracked(world: World, *, checks: str = "true") -> None:
+    """Let the shop keep pictures in LFS; one content is missing there."""
+    large = world.repo.large
+    files = {
+        ".gitattributes": ATTRIBUTES,
+        "art/one.bin": large.add(PICTURE),
+        "art/two.bin": large.add(MUSIC),
+        "art/gone.bin": large.add(b"nobody has this"),
+        "plain.bin.txt": "no pointer\n",
+        CONFIG: f"lfs: true\nsetup: cmp art/one.bin art/one.bin\nchecks: {checks}\n",
+    }
+    del large.held[hashlib.sha256(b"nobody has this").hexdigest()]
+    world.github.commit(world.repo, "main", files)
+
+
+def pointer(content: bytes) -> bytes:
+    oid = hashlib.sha256(content).hexdigest()
+    return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(content)}\n".encode()
+
+
+def bash(command: str) -> Call:
+    return Call("Bash", {"command": command, "description": "Do"})
+
+
+NEW = b"new music\n" * 3000
+LOOK = bash(
+    "sha256sum art/*.bin; git status --short | wc -l | sed s/^/changes=/; cat .git/config; env; cat /proc/[0-9]*/environ"
+)
+CHANGE = bash(
+    "python3 -c \"open('art/two.bin','wb').write(b'new music\\n'*3000)\"; cp art/one.bin art/three.bin; "
+    "git add -A; git status --short; git diff --cached | head -30"
+)
+
+
+async def test_contents_come_in_and_new_ones_become_pointers_in_the_pull_request(
+    world: World, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tracked(world, checks="python3 -c \"assert open('art/two.bin','rb').read().startswith(b'new')\"")
+    world.model.default(Script([LOOK, CHANGE, Say("Title: Change the music\n\nChanged.")]))
+    async with world.bot():
+        world.say("/claude change the music")
+        assert await world.outcome() == "pull_request", world.replies()[0].body
+        [pull], [live] = world.pulls(), world.replies()
+        heard = json.dumps([one.body["messages"] for one in world.model.requests if one.has_tools], default=str)
+        for content in (PICTURE, MUSIC):
+            assert hashlib.sha256(content).hexdigest() in heard, "the agent sees contents"
+        assert "changes=0" in heard, "and git sees no change"
+        assert "`art/gone.bin`" in live.body
+        assert "has no content for them" in live.body
+        assert world.repo.file(pull.head, "art/two.bin") == pointer(NEW)
+        assert world.repo.file(pull.head, "art/three.bin") == pointer(PICTURE)
+        assert world.repo.file(pull.head, "art/one.bin") == pointer(PICTURE)
+        assert world.repo.large.held[hashlib.sha256(NEW).hexdigest()] == NEW
+        assert "art/two.bin" in str(pull.body)
+        assert "exit 0" in live.body, "the checks have met the new content"
+
+        world.model.default(Script([bash("tail -c 10 art/two.bin; echo more >> shop.py"), Say("Looked.")]))
+        world.say("/claude go on", on=pull)
+        assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
+        assert "new music" in json.dumps(world.model.requests[-1].body["messages"][-1], default=str)
+        assert world.repo.file(pull.head, "art/two.bin") == pointer(NEW)
+    _no_token_anywhere(world, capfd)
+
+
+def _no_token_anywhere(world: World, capfd: pytest.CaptureFixture[str]) -> None:
+    secrets = [one.value for one in world.github.tokens.minted]
+    bodies = [one.body for one in world.replies()]
+    heard = [one.body for one in world.model.requests]
+    assert credentials_in(secrets, heard, bodies, world.root / "data" / "state.db") == []
+    assert not [one for one in secrets if one in capfd.readouterr().err]
