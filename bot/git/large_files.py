@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import re
@@ -90,9 +91,9 @@ async def pointers(git_dir: Path, commit: str) -> list[LargeFile]:
     listed = await _listed(git_dir, commit)
     blobs = sorted({blob for _, blob in listed.small})
     contents = dict(zip(blobs, await inspection.contents(git_dir, blobs, _SIZES.stop), strict=True))
-    found = [
-        LargeFile(path, blob, pointer) for path, blob in listed.small if (pointer := parse(contents[blob])) is not None
-    ]
+    found = await asyncio.to_thread(
+        lambda: [LargeFile(path, blob, known) for path, blob in listed.small if (known := parse(contents[blob]))]
+    )
     tracked = await _tracked(git_dir, listed.attributes, [one.path for one in found])
     return [one for one in found if one.path in tracked]
 

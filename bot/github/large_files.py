@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import secrets
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -222,7 +223,7 @@ class LargeFiles(Storage):
         if action is None:
             raise GitHubUnavailable("GitHub names no address for an object of Git LFS")
         await self._require_open(action.href)
-        partial = content.file.with_name(f"{content.file.name}.part")
+        partial = content.file.with_name(f".{secrets.token_hex(8)}.part")
         try:
             status = await self._received(action, content, partial)
             if status in _ENDED:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import tarfile
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from bot.errors import GitHubRefused, UserError
 from bot.git import large_files
-from bot.git.errors import RepositoryUnsupported
+from bot.git.errors import MirrorLost, RepositoryUnsupported
 from bot.git.large_files import LargeFile, Pointed
 from bot.github.large_files import Content, LfsServer
 from bot.github.types import TokenPurpose
@@ -22,6 +25,7 @@ from bot.store.sessions import Turn
 from bot.words import on_lfs
 from sandbox.execution import ExecutionEnvironment
 
+TAR = "large.tar"
 MOST_FILES = 5_000
 MOST_FILE_BYTES = 512 << 20
 MOST_BYTES = 2 << 30
@@ -41,50 +45,57 @@ async def bring(
     if not files:
         return ()
     chosen, notes = _within_limits(files)
-    folder = services.made_turn_folder(turn.key.workflow_id)
     blobs = {one.pointer.oid: one.blob for one in new.contents} if new else {}
     wanted = _contents(services, turn, [one for one in chosen if one.pointer.oid not in blobs])
     missing = await _fetched(services, turn, wanted)
     if missing:
         notes += (on_lfs.missing([one.path for one in chosen if one.pointer.oid in missing]),)
-    places = {one.oid: one.file for one in wanted if one.oid not in missing}
-    for oid, blob in blobs.items():
-        places[oid] = folder / f"large-{oid}"
-        await large_files.export(git_dir, blob, places[oid])
-    tar = folder / "large.tar"
-    try:
+    with tempfile.TemporaryDirectory(dir=services.made_turn_folder(turn.key.workflow_id), prefix="large-") as folder:
+        places = {one.oid: one.file for one in wanted if one.oid not in missing}
+        for oid, blob in blobs.items():
+            places[oid] = Path(folder) / oid
+            await large_files.export(git_dir, blob, places[oid])
+        tar = Path(folder) / TAR
         await asyncio.to_thread(_pack, tar, places)
-        rows = [
-            {"path": one.path, "oid": one.pointer.oid, "pointer": one.pointer.text.decode()}
-            for one in chosen
-            if one.pointer.oid in places
-        ]
+        rows = [(one.path, one.pointer.oid, one.pointer.size) for one in chosen if one.pointer.oid in places]
         known = sorted({one.pointer.oid for one in files})
-        await environment.furnish("large_files", {"files": rows, "known": known}, {tar.name: tar})
-    finally:
-        for left in (tar, *(places[oid] for oid in blobs)):
-            await asyncio.to_thread(left.unlink, missing_ok=True)
+        await environment.furnish("large_files", {"files": rows, "known": known}, {TAR: tar})
     await asyncio.to_thread(_make_room, _cache(services, turn))
     return notes
+
+
+def _pack(target: Path, places: dict[str, Path]) -> None:
+    """Put the contents into one file that says nothing of this host."""
+    try:
+        with tarfile.open(target, "w") as tar:
+            for oid, place in places.items():
+                member = tarfile.TarInfo(oid)
+                with place.open("rb") as content:
+                    os.utime(content.fileno())  # those that nobody uses go first
+                    member.size = os.fstat(content.fileno()).st_size
+                    tar.addfile(member, content)
+    except FileNotFoundError:
+        raise MirrorLost("a content was removed from the cache while it was in use") from None
 
 
 def _within_limits(files: Sequence[LargeFile]) -> tuple[list[LargeFile], tuple[str, ...]]:
     """Choose what comes in, in the order of paths. A content at several paths counts once."""
     if len(files) > MOST_FILES:
         return [], (on_lfs.too_many(MOST_FILES),)
-    chosen, notes, left_out = list[LargeFile](), list[str](), list[str]()
-    sizes: dict[str, int] = {}
+    chosen, large, left_out = list[LargeFile](), list[LargeFile](), list[str]()
+    taken, total = set[str](), 0
     for file in files:
         oid, size = file.pointer.oid, file.pointer.size
         if size > MOST_FILE_BYTES:
-            notes.append(on_lfs.too_large(file.path, size, MOST_FILE_BYTES))
-        elif oid not in sizes and sum(sizes.values()) + size > MOST_BYTES:
+            large.append(file)
+        elif oid not in taken and total + size > MOST_BYTES:
             left_out.append(file.path)
         else:
-            sizes[oid] = size
+            total += 0 if oid in taken else size
+            taken.add(oid)
             chosen.append(file)
-    more = [f"{len(notes) - 10} more LFS files are too large."] if len(notes) > 10 else []
-    return chosen, (*notes[:10], *more, *([on_lfs.too_much(left_out, MOST_BYTES)] if left_out else []))
+    notes = [on_lfs.too_large([one.path for one in large], MOST_FILE_BYTES)] if large else []
+    return chosen, (*notes, *([on_lfs.too_much(left_out, MOST_BYTES)] if left_out else []))
 
 
 def _cache(services: Services, turn: Turn) -> Path:
@@ -101,7 +112,10 @@ async def _fetched(services: Services, turn: Turn, wanted: Sequence[Content]) ->
     lacking = await asyncio.to_thread(lambda: [one for one in wanted if not one.file.exists()])
     if not lacking:
         return {}
-    await asyncio.to_thread(_cache(services, turn).mkdir, exist_ok=True)
+    try:
+        await asyncio.to_thread(_cache(services, turn).mkdir, exist_ok=True)
+    except FileNotFoundError:
+        raise MirrorLost("the repository is not in the cache") from None
     thread = (await sessions.session(services.store, turn.key.session)).thread
     server = await _server(services, thread, TokenPurpose.READ_REPOSITORY)
     try:
@@ -115,22 +129,15 @@ async def _server(services: Services, thread: Thread, purpose: TokenPurpose) -> 
     return LfsServer(access.url, access.token)
 
 
-def _pack(target: Path, places: dict[str, Path]) -> None:
-    with tarfile.open(target, "w") as tar:
-        for oid, file in places.items():
-            tar.add(file, oid, recursive=False)
-
-
 def _make_room(cache: Path) -> None:
-    """Remove the contents that were fetched longest ago, beyond what one repository may keep."""
-    if not cache.is_dir():
-        return
-    found = sorted(((one.stat().st_mtime, one.stat().st_size, one) for one in cache.iterdir()), reverse=True)
+    """Remove the contents that nobody has used for longest, beyond what one repository may keep."""
     kept = 0
-    for _, size, file in found:
-        kept += size
-        if kept > CACHED_BYTES:
-            file.unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):  # removed with the mirror, or by another turn
+        found = [(status.st_mtime, status.st_size, one) for one in cache.iterdir() if (status := one.stat())]
+        for _, size, file in sorted(found, reverse=True):
+            kept += size
+            if kept > CACHED_BYTES:
+                file.unlink()
 
 
 async def upload(work: TurnWork, branch: str) -> str | None:

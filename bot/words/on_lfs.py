@@ -9,11 +9,8 @@ from bot.text.markup import named, shown
 MOST_NAMED = 5
 
 
-def too_large(path: str, size: int, most: int) -> str:
-    return (
-        f"The LFS file {shown(path, 200)} stays a pointer: it has {size >> 20} MiB, and at most {most >> 20} MiB of "
-        "one file come in."
-    )
+def too_large(paths: Sequence[str], most: int) -> str:
+    return f"These LFS files stay pointers, because each has more than {most >> 20} MiB: {named(paths, MOST_NAMED)}."
 
 
 def too_much(paths: Sequence[str], most: int) -> str:

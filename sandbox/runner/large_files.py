@@ -6,10 +6,12 @@ import re
 import shlex
 import sys
 import tarfile
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from . import documents
+from .pointer_filter import pointer
 from .repository import Checkout, CheckoutGitFailed, remove
 
 MARKER = "large-files.json"
@@ -32,9 +34,13 @@ def place(spec: dict[str, Any]) -> dict[str, Any]:
         _unpack(tar, store)
         repository = Checkout(spec["git"], git_dir, work, seconds=spec["timeout_seconds"])
         repository("config", "filter.lfs.process", _command("keep", git_dir))
-        for file in spec["files"]:
-            _fill(work, file["path"], file["pointer"].encode(), _stored(store, file["oid"]))
-        repository("update-index", "-q", "--refresh", allowed=(0, 1))
+        filled = [
+            path for path, oid, size in spec["files"] if _fill(work / path, pointer(oid, size), _stored(store, oid))
+        ]
+        with tempfile.TemporaryFile() as listed:  # git asks its filter only about files whose size is as it knows
+            listed.write("".join(f"{path}\0" for path in filled).encode("utf-8", "surrogateescape"))
+            listed.seek(0)
+            repository("update-index", "-z", "--stdin", stdin=listed)
         documents.write_atomically(state / MARKER, {"paths": spec["known"]})
         return {"already": False}
     finally:
@@ -69,16 +75,16 @@ def _unpack(tar: Path, store: Path) -> None:
                     file.write(part)
 
 
-def _fill(work: Path, path: str, pointer: bytes, content: Path) -> None:
-    file = work / path
-    if file.is_symlink() or not file.is_file() or file.stat().st_size != len(pointer) or file.read_bytes() != pointer:
-        return
+def _fill(file: Path, text: bytes, content: Path) -> bool:
+    if file.is_symlink() or not file.is_file() or file.stat().st_size != len(text) or file.read_bytes() != text:
+        return False
     partial = file.with_name(f".{content.name[:16]}.part")
     with partial.open("wb") as target, content.open("rb") as source:
         while part := source.read(1 << 20):
             target.write(part)
     partial.chmod(file.stat().st_mode & 0o777)
     partial.replace(file)
+    return True
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ PACKET = 65516
 IN_MEMORY = 4 << 20
 
 
-class Store:
+class ContentStore:
     """The contents beside a repository, where git-lfs has them as well."""
 
     def __init__(self, git_dir: Path) -> None:
@@ -50,15 +50,19 @@ def parts(content: IO[bytes]) -> Iterator[bytes]:
         yield part
 
 
-def pointer_of(content: IO[bytes]) -> bytes | None:
-    """Return the pointer that the content is; None if it is none."""
+def pointer(oid: str, size: int) -> bytes:
+    return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {size}\n".encode()
+
+
+def oid_in(content: IO[bytes]) -> str | None:
+    """Return the name in the pointer that the content is; None if it is none."""
     content.seek(0)
-    start = content.read(MOST_POINTER)
-    return start if POINTER.fullmatch(start) else None
+    found = POINTER.fullmatch(content.read(MOST_POINTER))
+    return found[1].decode() if found else None
 
 
 class Filter:
-    def __init__(self, store: Store | None, known: frozenset[str]) -> None:
+    def __init__(self, store: ContentStore | None, known: frozenset[str]) -> None:
         self._store, self._known = store, known
 
     def clean(self, content: IO[bytes]) -> Iterator[bytes]:
@@ -67,17 +71,17 @@ class Filter:
             digest.update(part)
             size += len(part)
         oid = digest.hexdigest()
-        stays = not size or pointer_of(content) is not None
+        stays = not size or oid_in(content) is not None
         if stays or (self._store is None and oid not in self._known):
             yield from parts(content)
             return
         if self._store is not None:
             self._store.keep(oid, content)
-        yield f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {size}\n".encode()
+        yield pointer(oid, size)
 
     def smudge(self, content: IO[bytes]) -> Iterator[bytes]:
-        pointer = pointer_of(content)
-        place = self._store.place(POINTER.fullmatch(pointer)[1].decode()) if self._store and pointer else None  # type: ignore[index]
+        oid = oid_in(content)
+        place = self._store.place(oid) if self._store and oid else None
         if place is not None and place.is_file():
             with place.open("rb") as file:
                 yield from parts(file)
@@ -132,7 +136,7 @@ def serve(work: Filter) -> None:
 
 def main(argv: list[str]) -> None:
     if argv[0] == "keep":
-        return serve(Filter(Store(Path(argv[1])), frozenset()))
+        return serve(Filter(ContentStore(Path(argv[1])), frozenset()))
     known = json.loads(Path(argv[1]).read_text(encoding="utf-8"))["paths"]
     return serve(Filter(None, frozenset(known)))
 

@@ -92,7 +92,10 @@ async def _furnished(services: Services, turn: Turn) -> Move:
         await rows.note(services.store, row.id, home=json.dumps(await environment.home()))
     columns = {"timeout_seconds": await _time_there(place), "furnish_seconds": time.monotonic() - began}
     read = () if resumed else await agent_memory.summary_instead(services, turn)
-    return To(Step.WORK, {"resumed": int(resumed), **columns}, parts=_noted(turn, read, notes))
+    if notes:  # once, however often the step runs
+        reading = read[0] if read else turn.part(AgentReading)
+        read = (msgspec.structs.replace(reading, notes=tuple(dict.fromkeys((*reading.notes, *notes)))),)
+    return To(Step.WORK, {"resumed": int(resumed), **columns}, parts=read)
 
 
 async def _bring_more(place: _Place) -> tuple[str, ...]:
@@ -105,14 +108,6 @@ async def _bring_more(place: _Place) -> tuple[str, ...]:
     assert turn.base_sha is not None
     source = contents.Source(services.cache.git_dir(turn.repo_id), turn.base_sha)
     return await contents.bring(services, turn, place.environment, source)
-
-
-def _noted(turn: Turn, read: tuple[AgentReading, ...], notes: tuple[str, ...]) -> tuple[AgentReading, ...]:
-    """Add the notes once, however often the step runs."""
-    if not notes:
-        return read
-    reading = read[0] if read else turn.part(AgentReading)
-    return (msgspec.structs.replace(reading, notes=tuple(dict.fromkeys((*reading.notes, *notes)))),)
 
 
 async def _grow(place: _Place, snapshot: StoredSnapshot) -> bool:

@@ -68,8 +68,8 @@ class LfsApi:
         if operation not in ("download", "upload") or not isinstance(objects, list):
             raise Refusal(422, "The operation or the objects are missing")
         self._admit(request, repo, "contents:write" if operation == "upload" else "contents:read")
-        if repo.large.refusal is not None:
-            raise Refusal(*repo.large.refusal)
+        if operation in repo.large.refusals:
+            raise Refusal(*repo.large.refusals[operation])
         if body.get("hash_algo", "sha256") != "sha256":
             raise Refusal(409, "Unsupported hash algorithm")
         if len(objects) > MOST_OBJECTS:
@@ -105,6 +105,8 @@ class LfsApi:
 
     def _action(self, repo: Repository, oid: str, header: dict[str, str]) -> Json:
         until = int(self._desk.state.clock() + repo.large.lifetime)
+        if repo.large.ended:
+            repo.large.ended, until = repo.large.ended - 1, int(self._desk.state.clock()) - 1
         signed = f"X-Amz-Expires={until}&X-Amz-Signature={_signature(repo, oid, until)}"
         url = f"{self._desk.state.storage_url}/{repo.id}/{oid}?{signed}"
         return {"href": url, "header": header, "expires_in": int(repo.large.lifetime)}

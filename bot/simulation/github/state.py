@@ -79,8 +79,10 @@ class LargeObjects:
     """Pairs of a path and the login of its owner."""
     lifetime: float = 600.0
     """Seconds for which an address is good."""
-    refusal: tuple[int, str] | None = None
-    """What every batch gets, as when the account has used up its quota."""
+    ended: int = 0
+    """So many of the next addresses are no longer good when they are used."""
+    refusals: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """What every batch of an operation gets, as when the account has used up its quota."""
 
     def add(self, content: bytes) -> str:
         """Hold a content, and return its pointer."""
