@@ -19,6 +19,7 @@ from bot.git.run import Io, run_git
 
 ATTRIBUTES = ".gitattributes"
 MOST_CANDIDATES = 100_000
+MOST_NEW = 3_000
 HASH_SECONDS = 300.0
 _PLAIN_FILES = ("100644", "100755")
 _POINTER = re.compile(
@@ -58,10 +59,10 @@ class LargeFile:
 class _Listed:
     """Keeps what may be a pointer, and all files of attributes, from a list of a whole tree."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: range) -> None:
         self.small: list[tuple[str, str]] = []
         self.attributes: list[tuple[str, str]] = []
-        self._rest = b""
+        self._sizes, self._rest = sizes, b""
 
     def take(self, part: bytes) -> bool:
         *entries, self._rest = (self._rest + part).split(b"\0")
@@ -72,13 +73,13 @@ class _Listed:
                 continue
             if name.rpartition(b"/")[2] == ATTRIBUTES.encode():
                 self.attributes.append((decode(name), blob))
-            elif int(size) in _SIZES:
+            elif int(size) in self._sizes:
                 self.small.append((decode(name), blob))
         return len(self.small) + len(self.attributes) <= MOST_CANDIDATES
 
 
-async def _listed(git_dir: Path, commit: str) -> _Listed:
-    kept = _Listed()
+async def _listed(git_dir: Path, commit: str, sizes: range = range(0)) -> _Listed:
+    kept = _Listed(sizes)
     argv = ["ls-tree", "-r", "-l", "-z", "--full-tree", commit]
     result = await run_git(argv, git_dir, io=Io(each=kept.take), timeout=LOOK_SECONDS)
     if result.truncated:
@@ -88,7 +89,7 @@ async def _listed(git_dir: Path, commit: str) -> _Listed:
 
 async def pointers(git_dir: Path, commit: str) -> list[LargeFile]:
     """List the pointers of a commit, as far as its own attributes say that LFS tracks them."""
-    listed = await _listed(git_dir, commit)
+    listed = await _listed(git_dir, commit, _SIZES)
     blobs = sorted({blob for _, blob in listed.small})
     contents = dict(zip(blobs, await inspection.contents(git_dir, blobs, _SIZES.stop), strict=True))
     found = await asyncio.to_thread(
@@ -133,14 +134,17 @@ class Pointed:
 
 
 async def pointed(git_dir: Path, base: str, tree: str, *, max_files: int = 100_000) -> Pointed:
-    """Write pointers for the contents that are new since `base`, whose attributes say what LFS tracks."""
-    changed = [
-        one
-        for one in await inspection.changes(git_dir, base, tree, max_files=max_files)
-        if one.new_mode in _PLAIN_FILES and one.size
-    ]
-    attributes = (await _listed(git_dir, base)).attributes
-    tracked = await _tracked(git_dir, attributes, [one.path for one in changed])
+    """Write pointers for the contents that are new since `base`, as far as LFS tracks them before and after.
+
+    The work cannot hide files from the diff by tracking them, and what it takes out of LFS is a plain file."""
+    changes = await inspection.changes(git_dir, base, tree, max_files=max_files)
+    changed = [one for one in changes if one.new_mode in _PLAIN_FILES and one.size]
+    tracked = {one.path for one in changed}
+    moved = any(one.path.rpartition("/")[2] == ATTRIBUTES for one in changes)
+    for side in (base, tree) if moved else (base,):
+        tracked = await _tracked(git_dir, (await _listed(git_dir, side)).attributes, sorted(tracked))
+    if len(tracked) > MOST_NEW:
+        raise RepositoryUnsupported(f"The work changes more than {MOST_NEW} files of Git LFS.")
     contents, named, modes = list[LargeFile](), list[LargeFile](), dict[str, str]()
     for one in changed:
         if one.path in tracked:

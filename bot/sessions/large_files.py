@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bot.errors import GitHubRefused, UserError
 from bot.git import large_files
-from bot.git.errors import MirrorLost, RepositoryUnsupported
+from bot.git.errors import HostFull, MirrorLost, RepositoryUnsupported
 from bot.git.large_files import LargeFile, Pointed
 from bot.github.large_files import Content, LfsServer
 from bot.github.types import TokenPurpose
@@ -25,7 +26,7 @@ from bot.store.sessions import Turn
 from bot.words import on_lfs
 from sandbox.execution import ExecutionEnvironment
 
-TAR = "large.tar"
+TAR, INDEX = "large.tar", "index.json"
 MOST_FILES = 5_000
 MOST_FILE_BYTES = 512 << 20
 MOST_BYTES = 2 << 30
@@ -55,27 +56,35 @@ async def bring(
         for oid, blob in blobs.items():
             places[oid] = Path(folder) / oid
             await large_files.export(git_dir, blob, places[oid])
-        tar = Path(folder) / TAR
-        await asyncio.to_thread(_pack, tar, places)
+        tar, index = Path(folder) / TAR, Path(folder) / INDEX
         rows = [(one.path, one.pointer.oid, one.pointer.size) for one in chosen if one.pointer.oid in places]
-        known = sorted({one.pointer.oid for one in files})
-        await environment.furnish("large_files", {"files": rows, "known": known}, {TAR: tar})
+        index.write_text(json.dumps({"files": rows, "known": sorted({one.pointer.oid for one in files})}), "utf-8")
+        await asyncio.to_thread(_pack, tar, {INDEX: index, **places})
+        await environment.furnish("large_files", {}, {TAR: tar})
     await asyncio.to_thread(_make_room, _cache(services, turn))
     return notes
 
 
 def _pack(target: Path, places: dict[str, Path]) -> None:
-    """Put the contents into one file that says nothing of this host."""
+    """Put files into one that says nothing of this host."""
+    with _on_this_disk(), tarfile.open(target, "w") as tar:
+        for name, place in places.items():
+            member = tarfile.TarInfo(name)
+            with place.open("rb") as content:
+                os.utime(content.fileno())  # those that nobody uses go first
+                member.size = os.fstat(content.fileno()).st_size
+                tar.addfile(member, content)
+
+
+@contextlib.contextmanager
+def _on_this_disk() -> Iterator[None]:
+    """Turn the disk's errors into ours: the cache may be removed at any time, and the disk may be full."""
     try:
-        with tarfile.open(target, "w") as tar:
-            for oid, place in places.items():
-                member = tarfile.TarInfo(oid)
-                with place.open("rb") as content:
-                    os.utime(content.fileno())  # those that nobody uses go first
-                    member.size = os.fstat(content.fileno()).st_size
-                    tar.addfile(member, content)
+        yield
     except FileNotFoundError:
         raise MirrorLost("a content was removed from the cache while it was in use") from None
+    except OSError as error:
+        raise HostFull(f"the host's disk does not take the contents of LFS files: {error.strerror}") from None
 
 
 def _within_limits(files: Sequence[LargeFile]) -> tuple[list[LargeFile], tuple[str, ...]]:
@@ -112,14 +121,12 @@ async def _fetched(services: Services, turn: Turn, wanted: Sequence[Content]) ->
     lacking = await asyncio.to_thread(lambda: [one for one in wanted if not one.file.exists()])
     if not lacking:
         return {}
-    try:
-        await asyncio.to_thread(_cache(services, turn).mkdir, exist_ok=True)
-    except FileNotFoundError:
-        raise MirrorLost("the repository is not in the cache") from None
     thread = (await sessions.session(services.store, turn.key.session)).thread
     server = await _server(services, thread, TokenPurpose.READ_REPOSITORY)
     try:
-        return await services.github.large_files.download(server, lacking)
+        with _on_this_disk():
+            await asyncio.to_thread(_cache(services, turn).mkdir, exist_ok=True)
+            return await services.github.large_files.download(server, lacking)
     except GitHubRefused as error:
         raise UserError(on_lfs.refused(error.status, error.message)) from None
 

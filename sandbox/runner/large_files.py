@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
 import shlex
+import shutil
 import sys
 import tarfile
 import tempfile
@@ -31,17 +34,17 @@ def place(spec: dict[str, Any]) -> dict[str, Any]:
         if (state / MARKER).exists():
             return {"already": True}
         store = git_dir / "lfs" / "objects"
-        _unpack(tar, store)
+        index = _unpack(tar, store)
         repository = Checkout(spec["git"], git_dir, work, seconds=spec["timeout_seconds"])
         repository("config", "filter.lfs.process", _command("keep", git_dir))
         filled = [
-            path for path, oid, size in spec["files"] if _fill(work / path, pointer(oid, size), _stored(store, oid))
+            path for path, oid, size in index["files"] if _fill(work / path, pointer(oid, size), _stored(store, oid))
         ]
         with tempfile.TemporaryFile() as listed:  # git asks its filter only about files whose size is as it knows
             listed.write("".join(f"{path}\0" for path in filled).encode("utf-8", "surrogateescape"))
             listed.seek(0)
             repository("update-index", "-z", "--stdin", stdin=listed)
-        documents.write_atomically(state / MARKER, {"paths": spec["known"]})
+        documents.write_atomically(state / MARKER, {"paths": index["known"]})
         return {"already": False}
     finally:
         remove(tar)
@@ -62,17 +65,20 @@ def _stored(store: Path, oid: str) -> Path:
     return store / oid[:2] / oid[2:4] / oid
 
 
-def _unpack(tar: Path, store: Path) -> None:
+def _unpack(tar: Path, store: Path) -> dict[str, Any]:
+    """Keep the contents where git-lfs has them too, and return the list of what belongs where."""
     with tarfile.open(tar) as packed:
+        index = json.load(packed.extractfile("index.json") or io.BytesIO())
         for member in packed:
-            source = packed.extractfile(member)
-            if source is None or not _OID.fullmatch(member.name):
-                raise CheckoutGitFailed("the contents of LFS files cannot be unpacked")
+            source = packed.extractfile(member) if _OID.fullmatch(member.name) else None
+            if source is None:
+                continue
             target = _stored(store, member.name)
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("wb") as file:
-                while part := source.read(1 << 20):
-                    file.write(part)
+                shutil.copyfileobj(source, file, 1 << 20)
+    found: dict[str, Any] = index
+    return found
 
 
 def _fill(file: Path, text: bytes, content: Path) -> bool:
@@ -80,8 +86,7 @@ def _fill(file: Path, text: bytes, content: Path) -> bool:
         return False
     partial = file.with_name(f".{content.name[:16]}.part")
     with partial.open("wb") as target, content.open("rb") as source:
-        while part := source.read(1 << 20):
-            target.write(part)
+        shutil.copyfileobj(source, target, 1 << 20)
     partial.chmod(file.stat().st_mode & 0o777)
     partial.replace(file)
     return True

@@ -82,12 +82,19 @@ async def test_the_host_finds_pointers_and_writes_them_as_the_attributes_of_the_
 
     git(folder, "config", "--unset", "filter.lfs.process")
     pointer = large_files.Pointer("0" * 64, 7)
-    new = {"new.bin": b"new", "plain/e.bin": b"plain", "p.bin": pointer.text, "run.bin": b"#!", "d.txt": b"dd"}
+    new = {
+        "new.bin": b"new",
+        "plain/e.bin": b"plain",
+        "p.bin": pointer.text,
+        "run.bin": b"#!",
+        "d.txt": b"dd",
+        "out.bin": b"o",
+    }
     for name, content in new.items():
         (folder / name).write_bytes(content)
     (folder / "run.bin").chmod(0o755)
     (folder / "link.bin").symlink_to("a.bin")
-    (folder / ".gitattributes").write_text("*.txt filter=lfs\n")  # counts from the next commit on
+    (folder / ".gitattributes").write_text(f"{ATTRIBUTES}*.txt filter=lfs\nout.bin -filter\n")
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "raw")
     pointed = await large_files.pointed(git_dir, base, git(folder, "rev-parse", "HEAD^{tree}"))
@@ -100,7 +107,8 @@ async def test_the_host_finds_pointers_and_writes_them_as_the_attributes_of_the_
     assert git(folder, "cat-file", "blob", f"{pointed.tree}:new.bin").encode() + b"\n" == (
         large_files.Pointer(name, 3).text
     )
-    assert git(folder, "cat-file", "blob", f"{pointed.tree}:d.txt") == "dd"
+    assert git(folder, "cat-file", "blob", f"{pointed.tree}:d.txt") == "dd", "tracked only from here on"
+    assert git(folder, "cat-file", "blob", f"{pointed.tree}:out.bin") == "o", "no longer tracked"
 
 
 @pytest.mark.parametrize(
