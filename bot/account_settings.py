@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from bot.repo_config import RepoConfig, Triggers
+from bot.repo_config import PATH, RepoConfig, Triggers, layers
+from bot.repo_config.layers import ConfigLayer, ConfigOrigin, LayeredConfig
 from bot.repo_config.values import KEYS, Wrong
 from bot.settings import Limits
 
@@ -89,6 +90,7 @@ SHARING_CHOICES = {
 }
 OPERATOR = "the operator"
 ACCOUNT = "this account"
+PAGE = "the account's page"
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,15 @@ def triggers(choices: Choices) -> Triggers:
     return Triggers(**set_here)  # type: ignore[arg-type]  # `read_triggers` has checked them
 
 
-def config_without_file(choices: Choices) -> RepoConfig:
-    return RepoConfig(triggers=triggers(choices))
+def defaults(choices: Choices, file: str | None, account: str) -> LayeredConfig:
+    """Lay the account's file over the triggers of its page. The page's triggers are for repositories without a file:
+    leave them out for others."""
+    page = triggers(choices)
+    set_here = [name for name in TRIGGERS if (one := choices.get(name)) and one.value]
+    found = LayeredConfig().under(
+        ConfigLayer(RepoConfig(triggers=page), {f"triggers.{name}": ConfigOrigin(PAGE) for name in set_here})
+    )
+    return found.under(layers.of_file(file, f"{PATH} of {account}/.github")) if file is not None else found
 
 
 def source(whose: str, choice: SettingChoice | None) -> str:

@@ -43,8 +43,9 @@ from bot.store.environments import EnvironmentMarks
 from bot.store.files import KeptFiles
 from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
-from bot.web.gateway import Credentials, Dialect, Gateway
+from bot.web.gateway import Credentials, Dialect, Gateway, ModelProvider
 from bot.web.gateway.clients import closed
+from bot.web.gateway.providers.choice import chosen
 from bot.web.health import Health
 from bot.web.overload import Sturdy
 from bot.web.pages.site import Site, SiteParts
@@ -100,7 +101,7 @@ async def running(
         kept, site = Vault(store, ring, redactor.register), Site()
         credentials = await _credentials(settings, kept)
         await spend.abandon_open(store)
-        gateway = _gateway(store, credentials, settings, clock)
+        gateway = _gateway(store, chosen(settings.model, credentials, redactor.register), settings, clock)
         stack.push_async_callback(gateway.close)
         health.metrics.refused, health.metrics.left_out = gateway.refusals, gateway.left_out
         doors = [*health.routes(), _gateway_door(settings.e2b, gateway), *schema_routes(), *site.routes()]
@@ -139,9 +140,10 @@ async def _credentials(settings: Settings, stored: Vault) -> Credentials:
     """Return the gateway's source of credentials; without any, the service would be useless."""
     await stored.prepare()
     kept = [one for one in await stored.entries() if one.name in NAMES]
-    if settings.model.api_key is None and settings.model.oauth_token is None and not kept:
+    model = settings.model
+    if model.api_key is None and model.oauth_token is None and model.provider.at is None and not kept:
         raise SettingsError(NONE)
-    return from_vault(stored, settings.model)
+    return from_vault(stored, model)
 
 
 def _edge(
@@ -160,10 +162,9 @@ def _edge(
     return Server(doors_and_hooks, tcp_socket(settings.host, settings.port))
 
 
-def _gateway(store: Store, credentials: Credentials, settings: Settings, clock: Clock) -> Gateway:
-    table, ceilings = Prices(settings.model.prices), Ceilings.of(settings.limits)
-    dialect = Dialect(settings.model.admitted)
-    return Gateway(store, credentials, settings.model.upstream, clock, table=table, ceilings=ceilings, dialect=dialect)
+def _gateway(store: Store, provider: ModelProvider, settings: Settings, clock: Clock) -> Gateway:
+    table, ceilings = Prices.at(settings.model), Ceilings.of(settings.limits)
+    return Gateway(store, provider, clock, table=table, ceilings=ceilings, dialect=Dialect(settings.model.admitted))
 
 
 def _gateway_door(e2b: E2BSettings | None, gateway: Gateway) -> Mount:

@@ -104,6 +104,10 @@ class Repo:
         return f"{self.owner}/{self.name}"
 
 
+ACCOUNT_REPOSITORY = ".github"
+"""The name of the repository in which an account keeps what all of its repositories share."""
+
+
 @dataclass(frozen=True)
 class Thread:
     """An issue or a pull request."""

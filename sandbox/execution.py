@@ -13,7 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import blocked
-from sandbox.agents.base import Agent, AgentRun, clean, context_folder, instructions_path, run_name, turn_folder
+from sandbox.agents.base import (
+    Agent,
+    AgentRun,
+    clean,
+    context_folder,
+    folder_rules_files,
+    instructions_path,
+    plugin_folder,
+    run_name,
+    turn_folder,
+)
 from sandbox.blocked import Blocked
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError, TooLarge
 from sandbox.following import Follower, Mailbox
@@ -144,12 +154,21 @@ class ExecutionEnvironment:
         for name, source in run.beside.items():
             await self.primitives.upload(source, posixpath.join(self.context(run.turn), name))
         prompt = Mailbox.file("prompt", self.agent.message(run.prompt), order=0)
+        files: dict[str, bytes] = {}
+        executable: set[str] = set()
+        for plugin in run.plugins:
+            inside = plugin_folder(self._layout, run, plugin.name)
+            files |= {posixpath.join(inside, path): data for path, data in plugin.files.items()}
+            executable |= {posixpath.join(inside, path) for path in plugin.executable}
         await self.primitives.write_many(
             {
+                **folder_rules_files(run, self._layout),
                 instructions_path(self._layout, run.turn, run.attempt): run.instructions.encode(),
                 posixpath.join(folder, "inbox", prompt[0]): prompt[1],
                 posixpath.join(folder, "spec.json"): json.dumps(self._spec(run)).encode(),
-            }
+                **files,
+            },
+            executable=executable,
         )
         argv = self._python("agent_run", posixpath.join(folder, "spec.json"))
         await self.primitives.launch(self._name(run.turn), argv, cwd=posixpath.dirname(self._layout.runner))
@@ -192,6 +211,10 @@ class ExecutionEnvironment:
     async def steer(self, turn: int, message_id: str, text: str) -> bool:
         """Give the running agent a message. False: too late, it belongs to the next turn."""
         return await self._mailbox(turn).deliver(message_id, self.agent.message(text))
+
+    async def ask(self, turn: int, request_id: str, text: str) -> bool:
+        """Ask the running agent something beside its work; `SideAnswered` with this id follows. False: too late."""
+        return await self._mailbox(turn).deliver(request_id, self.agent.question(request_id, text), quiet=True)
 
     async def permit(self, turn: int, request_id: str, tool_input: dict[str, Any] | None = None) -> bool:
         """Answer the agent's question with yes. Only the first answer to a question counts."""

@@ -8,7 +8,7 @@ import os
 import secrets
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,9 +99,9 @@ class HostEnvironment:
     async def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
         await self._in_thread(lambda: self.files.write(path, data, executable=executable))
 
-    async def write_many(self, files: Mapping[str, bytes]) -> None:
+    async def write_many(self, files: Mapping[str, bytes], *, executable: Collection[str] = ()) -> None:
         for path, data in files.items():
-            await self.write(path, data)
+            await self.write(path, data, executable=path in executable)
 
     async def upload(self, source: Path, path: str) -> None:
         await self._in_thread(lambda: self.files.upload(source, path))

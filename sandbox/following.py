@@ -155,17 +155,18 @@ class Mailbox:
         self._status = status
 
     @staticmethod
-    def file(message_id: str, line: bytes, *, order: int) -> tuple[str, bytes]:
-        """Return name and content of a message's file; the runner takes files in the order of their names."""
+    def file(message_id: str, line: bytes, *, order: int, quiet: bool = False) -> tuple[str, bytes]:
+        """Return name and content of a message's file; the runner takes files in the order of their names. After a
+        `quiet` message, the agent writes no final line of its own."""
         known_as = _known_as(message_id)
-        content = json.dumps({"id": known_as, "line": line.decode("utf-8", "replace")}).encode()
+        content = json.dumps({"id": known_as, "line": line.decode("utf-8", "replace"), "quiet": quiet}).encode()
         return f"{order:020d}-{known_as}.json", content
 
-    async def deliver(self, message_id: str, line: bytes) -> bool:
+    async def deliver(self, message_id: str, line: bytes, *, quiet: bool = False) -> bool:
         """Deliver a message; a repeated call with the same id delivers nothing more."""
         if (known := await self._known(message_id)) is not None:
             return known
-        name, content = self.file(message_id, line, order=time.time_ns())
+        name, content = self.file(message_id, line, order=time.time_ns(), quiet=quiet)
         await self._primitives.write(posixpath.join(self._folder, "inbox", name), content)
         deadline, pause = time.monotonic() + WAIT_SECONDS, FIRST_POLL
         while (known := await self._known(message_id)) is None:

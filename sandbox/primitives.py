@@ -9,7 +9,7 @@ The contract suite (tests/contract) checks on every implementation:
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
@@ -135,7 +135,7 @@ class EnvironmentPrimitives(Protocol):
     async def write(self, path: str, data: bytes, *, executable: bool = False) -> None:
         """Write atomically (new file, rename) and make parents."""
 
-    async def write_many(self, files: Mapping[str, bytes]) -> None: ...
+    async def write_many(self, files: Mapping[str, bytes], *, executable: Collection[str] = ()) -> None: ...
     async def upload(self, source: Path, path: str) -> None: ...
 
     async def download(self, path: str, target: Path, *, max_bytes: int) -> int:

@@ -59,15 +59,29 @@ def in_brief(request: str) -> str:
     return f"{asked.rstrip()} (by the plan that was approved)".strip() if found else request
 
 
+def apart(request: str) -> tuple[str, str]:
+    """Divide a request into the person's words, and the approved plan that was added to them."""
+    asked, found, plan = request.partition(_PLAN)
+    return asked.rstrip(), f"\n\n{found}{plan}" if found else ""
+
+
 def go_on_with(shown: str, words: str) -> str:
     """Write the request of a turn that begins with a late yes to the agent's question, and words beside the yes."""
     return f"Go on where you stopped. What you asked permission for is allowed now:\n\n{shown}\n\n{words}".strip()
 
 
+def side_question(name: str, author: str, text: str, spot: Spot | None = None) -> str:
+    """Ask an agent something beside its work. The gateway knows the request by the first words."""
+    return _passed_on(f"Question {name} of {_name(author)}, who may write to the repository:", text, spot)
+
+
 def interjection(author: str, text: str, spot: Spot | None = None, number: int = 0) -> str:
     """Pass on the words of somebody with write access to an agent in the middle of its work."""
+    return _passed_on(f"{_name(author)}, who may write to the repository, says while you work:", text, spot, number)
+
+
+def _passed_on(head: str, text: str, spot: Spot | None, number: int = 0) -> str:
     said = as_written(text)
-    head = f"{_name(author)}, who may write to the repository, says while you work:"
     unseen = "\n\n(Markup among these words that the page does not show was left out.)" if said.unseen else ""
     at_the_lines = ""
     if spot:  # quoted, since quotations are data wherever they stand; the lines nearest to the words stand last

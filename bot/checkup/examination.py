@@ -15,7 +15,7 @@ from bot.settings import Settings
 from bot.store.accounts import OPERATOR
 from bot.store.base import Store, place
 from bot.vault import Vault
-from bot.web import credentials
+from bot.web import credentials, provider_trial
 
 SECONDS = 90.0
 
@@ -48,6 +48,10 @@ async def _github(settings: Settings) -> list[CheckupFinding]:
 
 async def _key(settings: Settings) -> list[CheckupFinding]:
     where, ring = settings.database, KeyRing(settings.secret_keys)
+    if settings.model.provider.at is not None:
+        trial = await provider_trial.try_out(settings.model)
+        fix = "Follow the message. docs/operator.md explains the settings of providers."
+        return [good("model key", trial.words) if trial.works else bad("model key", trial.words, fix)]
     if await asyncio.to_thread(place(where).exists):
         await asyncio.to_thread(vaults.verify, where, ring)
         async with Store.reading(where) as store:

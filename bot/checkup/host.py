@@ -152,7 +152,7 @@ async def _cloud(e2b: E2BSettings) -> CheckupFinding:
 
 async def _price(model: ModelSettings) -> CheckupFinding:
     try:
-        Prices(model.prices).of(model.model)
+        Prices.at(model).of(model.model)
     except UnknownPrice as unknown:
         return bad(
             "model", str(unknown), "Set FORGEHAND_MODEL to a model whose price is known, or set FORGEHAND_PRICES."

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from bot import repo_config
+import contextlib
+
+from bot import account_settings, repo_config
 from bot.checkup.lines import CheckupFinding, good, warning
 from bot.errors import BadRepoConfig, GitHubRefused
 from bot.github.client import GitHubApp, InstallationClient
 from bot.models import Repo
-from bot.repo_config import RepoConfig
+from bot.repo_config import layers
+from bot.sessions import account_repository
 
 MOST = 30
 """How many repositories of an installation we look at."""
@@ -23,7 +26,9 @@ async def examine(github: GitHubApp) -> CheckupFinding:
     for one in await github.installations():
         if not one.is_suspended:
             at = github.installation(one.id)
-            named += [repo.full_name for repo in (await at.repos())[:MOST] if await _refuses(at, repo)]
+            shared = await account_repository.read(at, one.account.login, 0.0)
+            looked_at = (await at.repos())[:MOST]
+            named += [repo.full_name for repo in looked_at if await _refuses(at, repo, shared.config)]
     if not named:
         return good("signatures", f"No ruleset blocks our pushes. {UNSEEN}")
     fix = f"Set `commits: verified` in their {repo_config.PATH}: then GitHub makes and signs the commits."
@@ -31,13 +36,13 @@ async def examine(github: GitHubApp) -> CheckupFinding:
     return warning("signatures", words, fix)
 
 
-async def _refuses(at: InstallationClient, repo: Repo) -> bool:
+async def _refuses(at: InstallationClient, repo: Repo, shared: str | None) -> bool:
     try:
         text = await at.file(repo, repo_config.PATH, repo.default_branch)
-        try:
-            config = repo_config.parse(text)
-        except BadRepoConfig:
-            config = RepoConfig()
+        found = account_settings.defaults({}, shared, repo.owner)
+        with contextlib.suppress(BadRepoConfig):
+            found = found.under(layers.of_file(text or "", repo_config.PATH))
+        config = found.config
         return config.commits != "verified" and WANTED in await at.rules(repo, config.branch_name(1, "abcd1234"))
     except GitHubRefused:  # a plan without rulesets, or a repository that is going away
         return False

@@ -5,32 +5,39 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bot import settings
 from bot.cli import console
-from bot.cli.asked import AsJson, Config, read_store
+from bot.cli.asked import AsJson, Config
 from bot.cli.shape import CommandGroup
-from bot.cli.table import Column, print_table
 from bot.errors import BadRepoConfig
 
 if TYPE_CHECKING:
     from bot.repo_config import RepoConfig
-    from bot.store.base import Store
 
 app = CommandGroup(help="Check a repository's config file; show an account's limits.")
 
 
 @app.command()
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="It may have any name.")], as_json: AsJson = False
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="It may have any name.")],
+    inside: Annotated[
+        str | None, typer.Option("--in", metavar="PATH", help="Show what counts for work on this file or folder.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Check FILE as a `.github/forgehand.yml`, and name the line of each mistake."""
     from bot import repo_config
 
     config = _parsed(file, as_json=as_json)
+    if inside is not None:
+        from bot.sessions import folders
+
+        place = inside.strip("/")
+        config = config.with_paths(folders.patterns_for(config, [place, f"{place}/{folders.ANYTHING}"]))
     if as_json:
         console.print_json({"ok": True, "config": dataclasses.asdict(config)})
         return
@@ -63,7 +70,8 @@ def try_(
     """Say what the triggers of FILE could have started lately in a repository, and what that would have cost."""
     from bot.cli import config_try
 
-    config_try.show(config, _parsed(file, as_json=as_json), repo, days, as_json=as_json)
+    _parsed(file, as_json=as_json)
+    config_try.show(config, file.read_bytes(), repo, days, as_json=as_json)
 
 
 @app.command()
@@ -89,26 +97,15 @@ def schema() -> None:
 
 @app.command()
 def show(
-    account: Annotated[str, typer.Argument(metavar="ACCOUNT", help="Its name, or the number of its installation.")],
+    account: Annotated[
+        str, typer.Argument(metavar="ACCOUNT", help="Its name, or the number of its installation; or OWNER/NAME.")
+    ],
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """Show the limits and default triggers of ACCOUNT, and who set each one."""
-    from bot import account_settings
-    from bot.cli.vault_access import installation_of
-    from bot.store import accounts
+    """Show the limits and defaults of ACCOUNT, or all values of a repository OWNER/NAME, and where each one stands."""
+    from bot.cli import config_show
 
-    async def look(store: Store) -> list[dict[str, Any]]:
-        limits = settings.read_limits(settings.from_environment(config))
-        choices = await accounts.settings_of(store, (await installation_of(store, account))[0])
-        return account_settings.listed(limits, choices)
-
-    rows = read_store(config, look)
-    print_table(rows, COLUMNS, as_json=as_json)
-
-
-COLUMNS = (
-    Column("SETTING", lambda row: row["title"]),
-    Column("VALUE", lambda row: row["words"]),
-    Column("SET BY", lambda row: row["source"]),
-)
+    limits = settings.read_limits(settings.from_environment(config))
+    show = config_show.of_repository if "/" in account else config_show.of_account
+    show(config, account, limits, as_json=as_json)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from bot.cli import console
 from bot.cli.asked import read_store
 from bot.cli.table import Column, print_table
-from bot.repo_config import RepoConfig
+from bot.repo_config import RepoConfig, layers
+from bot.repo_config.layers import LayeredConfig
 
 if TYPE_CHECKING:
     from bot.store.base import Store
@@ -92,17 +93,31 @@ COLUMNS = (
 )
 
 
-def show(file: Path | None, parsed: RepoConfig, repo: str, days: int, *, as_json: bool) -> None:
+def show(file: Path | None, text: bytes, repo: str, days: int, *, as_json: bool) -> None:
+    """`text` has been checked."""
     since = time.time() - days * 86_400
     events, costs, known = read_store(file, lambda store: _past(store, repo, since))
     if known is None:
         console.fail(f"The ledger has nothing of {repo}: is the App installed there, and is the name right?")
+    shared = read_store(file, lambda store: _defaults(store, repo))
+    parsed = shared.under(layers.of_file(text, "FILE")).config
     rows = foretold(parsed, events, costs)
     total = sum(row.at_most_usd or 0.0 for row in rows)
     days_known = f" The ledger begins only {console.when(known)}." if known > since else ""
-    notes = [f"At most ${total:.2f} in the last {days} days.{days_known} {UNSEEN}"]
+    notes = ["The defaults of the account's `.github` are below FILE."] * bool(shared.origins)
+    notes += [f"At most ${total:.2f} in the last {days} days.{days_known} {UNSEEN}"]
     notes += [NO_CI] if parsed.triggers.ci_fix else []
     print_table(rows, COLUMNS, as_json=as_json, end="\n".join(notes))
+
+
+async def _defaults(store: Store, repo: str) -> LayeredConfig:
+    from bot import account_settings
+    from bot.cli.vault_access import installation_of
+    from bot.store import accounts
+
+    owner = repo.partition("/")[0]
+    shared = await accounts.own_repository(store, (await installation_of(store, owner))[0])
+    return account_settings.defaults({}, shared.config if shared else None, owner)
 
 
 async def _past(store: Store, repo: str, since: float) -> tuple[list[PastEvents], dict[str, float], float | None]:

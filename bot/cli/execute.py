@@ -19,7 +19,7 @@ from bot.cli import console
 from bot.cli.asked import Config, values_for
 from bot.commands import options
 from bot.commands.options import Options
-from bot.errors import BotError
+from bot.errors import BotError, UserError
 from bot.models import SessionId
 from sandbox.errors import SandboxError
 
@@ -51,6 +51,9 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="The task; `-` reads it from stdin.")],
     path: Annotated[Path, typer.Option(metavar="FOLDER", help="A git repository, a part of one, or none.")] = Path(),
     model: Annotated[str | None, typer.Option(metavar="NAME", help="The model, instead of FORGEHAND_MODEL.")] = None,
+    fallback: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model that goes on if the first is overloaded.")
+    ] = None,
     budget: Annotated[str | None, typer.Option(metavar="USD", help="How many dollars it may spend.")] = None,
     timeout: Annotated[str | None, typer.Option(metavar="30m", help="How long it may work.")] = None,
     turns: Annotated[str | None, typer.Option(metavar="N", help="How many steps the agent may take.")] = None,
@@ -67,7 +70,8 @@ def command(  # noqa: PLR0913, PLR0917 - one parameter for each option
     config: Config = None,
 ) -> None:
     try:
-        given = options.read({"model": model, "budget": budget, "timeout": timeout, "turns": turns, "effort": effort})
+        named = {"model": model, "fallback": fallback, "effort": effort}
+        given = options.read({**named, "budget": budget, "timeout": timeout, "turns": turns})
         values = values_for(path, config)
         words = sys.stdin.read() if prompt == "-" else prompt
         job = _job(values, given, prompt=words, path=path, apply=apply, isolate=not no_isolation)
@@ -85,17 +89,26 @@ command.__doc__ = EXPLAINED
 
 
 def _job(values: Mapping[str, str], options: Options, **asked: Any) -> WorkbenchJob:
+    from bot.sessions.money.budget import canonical, pace
+    from bot.words import on_models
     from bot.workbench.job import WorkbenchJob
     from sandbox.agents.base import Subagents
 
-    limits = settings.read_limits(values)
+    limits, means = settings.read_limits(values), settings.read_model(values)
+    model, budget_usd = options.model or means.model, options.budget_usd or limits.session_budget_usd
+    models = [model, *filter(None, [options.fallback])]
+    if len(set(map(canonical, models))) < len(models):
+        raise UserError(on_models.same_twice(model))
     return WorkbenchJob(
         id=SessionId("".join(secrets.choice(ALPHABET) for _ in range(8))),
-        model=options.model or settings.read_model(values).model,
-        budget_usd=options.budget_usd or limits.session_budget_usd,
+        model=model,
+        basic_api=means.provider.at is not None,
+        budget_usd=budget_usd,
+        task_tokens=pace(means, budget_usd, models),
         timeout_seconds=options.timeout_seconds or limits.timeout_minutes * 60,
         max_turns=options.turns,
         effort=options.effort,
+        fallback=options.fallback,
         subagents=Subagents(at_once=limits.subagents_at_once, most=limits.subagents),
         **asked,
     )

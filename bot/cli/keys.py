@@ -186,6 +186,10 @@ async def _try(config: Path | None, account: str | None) -> Trial:
 
     values = settings.from_environment(config)
     model = settings.read_model(values)
+    if model.provider.at is not None:
+        from bot.web import provider_trial
+
+        return await provider_trial.try_out(model)
     async with opened(values, writes=False) as (store, vault, _):
         place, _ = await installation_of(store, account)
         found = await find(vault, model, place)

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from bot.live.state import LiveState
 from bot.store.spend import ModelCost
-from bot.words import on_money
+from bot.words import on_models, on_money
 from sandbox.agents.base import one_line
 from sandbox.agents.events import (
     TODO_TOOLS,
     AgentEvent,
     AgentSaid,
+    ContextCompacted,
+    ModelSwitched,
     Retrying,
     SessionStarted,
     Todo,
@@ -67,6 +69,10 @@ class Narrator:
                 return self._returned(event)
             case TodoChanged():
                 return self._todo_changed(event.items)
+            case ModelSwitched():
+                return [NarratedLine("note", on_models.switched(event.model, event.fallback, event.reason))]
+            case ContextCompacted():
+                return [NarratedLine("note", on_models.compacted(event.before, event.after))]
             case Retrying():
                 return [NarratedLine("note", retrying(event))]
         return []

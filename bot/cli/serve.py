@@ -44,7 +44,7 @@ async def _serve(config: Path | None, poll: bool) -> None:
     chosen = await start.chosen(values, poll=poll)
     console.require_git()
     try:
-        Prices(chosen.model.prices).of(chosen.model.model)  # without a price the gateway would refuse every session
+        Prices.at(chosen.model).of(chosen.model.model)  # without a price the gateway would refuse every session
     except UnknownPrice as unknown:
         raise SettingsError(f"FORGEHAND_MODEL: {unknown}") from None
     stop, started = console.stop_signals(), asyncio.Event()

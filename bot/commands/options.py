@@ -17,12 +17,16 @@ class Options:
     """A person's settings for one turn; None leaves it to the repository or the operator."""
 
     model: str | None = None
+    fallback: str | None = None
+    """The model that goes on when the first is overloaded or not available."""
     budget_usd: float | None = None
     timeout_seconds: float | None = None
     base: str | None = None
     turns: int | None = None
     effort: str | None = None
     """How hard the model thinks."""
+    folder: str | None = None
+    """The folder of the repository that the request is about."""
     queue: bool = False
     """Wait for the next turn, even if the words could reach the running one."""
     new_branch: bool = False
@@ -33,11 +37,13 @@ NO_OPTIONS = Options()
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 USAGE = {
     "model": "--model NAME",
+    "fallback": "--fallback NAME",
     "budget": "--budget 5",
     "timeout": "--timeout 30m",
     "base": "--base branch",
     "turns": "--turns 20",
     "effort": "--effort high",
+    "in": "--in services/pay",
     "queue": "--queue",
     "new-branch": "--new-branch",
 }
@@ -54,6 +60,9 @@ _PART_OF_THE_TASK = re.compile(r"(?<!\w)(?:an?|the|new|old|its|named|called|opti
 _NAMES_THE_OPTION = re.compile(r"\s+(?:options?|flags?|switch(?:es)?|arguments?|parameters?)\b", re.IGNORECASE)
 _NEARBY = 20
 _ENDS_SENTENCE = ",;:!?"
+_SHORT = ("in",)
+"""Words that people also write behind a dash; nearly every short word is near to one of them."""
+MAX_FOLDER = 500
 _PUNCTUATION = re.compile(r"[,;:!?.]+")
 _FLAGS = {"queue": "queue", "new-branch": "new_branch"}
 """Options without a value."""
@@ -113,13 +122,26 @@ def _effort(text: str) -> str:
     return text.lower()
 
 
+def folder(text: str) -> str:
+    """Read a path from the root of the repository. Whether it is there, only the repository knows."""
+    path = text.removeprefix("./").rstrip("/")
+    parts = path.split("/")
+    if not path.isprintable() or len(path) > MAX_FOLDER or any(part in ("", ".", "..", ".git") for part in parts):
+        raise CommandError(
+            f"`--in` takes the path of a folder from the repository's root: `--in services/pay`, not {shown(text)}."
+        )
+    return path
+
+
 _READERS: dict[str, tuple[str, Callable[[str], object]]] = {
     "model": ("model", _matching(_MODEL, "is not the name of a model: `--model claude-opus-5-5`")),
+    "fallback": ("fallback", _matching(_MODEL, "is not the name of a model: `--fallback claude-sonnet-5-5`")),
     "budget": ("budget_usd", _budget),
     "timeout": ("timeout_seconds", _timeout),
     "base": ("base", _matching(_REF, "cannot be the name of a branch: `--base main`")),
     "turns": ("turns", _turns),
     "effort": ("effort", _effort),
+    "in": ("folder", folder),
 }
 
 
@@ -170,8 +192,10 @@ def _masked(line: str) -> str:
 def _meant(sign: re.Match[str], line: str) -> str | None:
     """Return the option's name; None for a dash in a sentence. Refuse what may belong to the task as well."""
     name, written = sign[2].lower(), f"--{sign[2]}"
-    near = next((one for one in USAGE if is_near(name, one)), None)
-    if near is None and sign[1] != "--":
+    near = next((one for one in USAGE if one not in _SHORT and is_near(name, one)), None)
+    value = _VALUE.match(line, sign.end())
+    is_word = name in _SHORT and "/" not in (sign[3] or (value[1] if value else ""))
+    if sign[1] != "--" and (is_word if name in USAGE else near is None):
         return None
     if name not in USAGE:
         known = ", ".join(f"`{usage}`" for usage in USAGE.values())

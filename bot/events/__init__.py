@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct, ValidationError
 
 from bot.events import accounts, checks, threads
-from bot.events.accounts import AccessChanged, InstallationChanged
+from bot.events.accounts import AccessChanged, AccountRepositoryPushed, InstallationChanged
 from bot.events.checks import CheckAsked, CheckEnded
 from bot.events.ignored import Ignored, useless
 from bot.events.threads import IssueToggled, Remark, ThreadChanged
@@ -25,6 +25,7 @@ SUBSCRIBED_EVENTS = frozenset(
         "pull_request",
         "pull_request_review",
         "pull_request_review_comment",
+        "push",
         "status",
     )
 )
@@ -33,7 +34,17 @@ AUTOMATIC_EVENTS = frozenset(("github_app_authorization", "installation", "insta
 """GitHub sends these to every App; a manifest that names them is refused."""
 HANDLED_EVENTS = SUBSCRIBED_EVENTS | AUTOMATIC_EVENTS
 
-Event = Remark | CheckAsked | CheckEnded | ThreadChanged | IssueToggled | InstallationChanged | AccessChanged | Ignored
+Event = (
+    Remark
+    | CheckAsked
+    | CheckEnded
+    | ThreadChanged
+    | IssueToggled
+    | InstallationChanged
+    | AccessChanged
+    | AccountRepositoryPushed
+    | Ignored
+)
 
 
 def decode(name: str, body: bytes | str, *, delivery: DeliveryId, now: float) -> Event:
@@ -43,6 +54,8 @@ def decode(name: str, body: bytes | str, *, delivery: DeliveryId, now: float) ->
             return accounts.decode_access(name, body, delivery)
         if name in AUTOMATIC_EVENTS:
             return accounts.decode_installation(name, body, delivery)
+        if name == accounts.PUSH:
+            return accounts.decode_push(body, delivery)
         if name in checks.EVENTS:
             return checks.decode(name, body, delivery)
         if name in SUBSCRIBED_EVENTS:
@@ -199,6 +212,15 @@ class OfStatus(Struct):
 
     sha: str
     state: str
+    sender: User
+    repository: Repository
+    installation: Numbered | None = None
+
+
+class OfPush(Struct):
+    """A payload about a push; it has no action."""
+
+    ref: str
     sender: User
     repository: Repository
     installation: Numbered | None = None

@@ -9,7 +9,7 @@ import msgspec
 
 from bot import events
 from bot.events.ignored import Ignored, useless
-from bot.models import DeliveryId, InstallationId, Origin, Person, RepoId
+from bot.models import ACCOUNT_REPOSITORY, DeliveryId, InstallationId, Origin, Person, RepoId
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,29 @@ class AccessChanged:
     person: Person
     leaves: bool
     """True if they left the organisation, or no longer let us know who they are: their sign-in ends."""
+
+
+@dataclass(frozen=True)
+class AccountRepositoryPushed:
+    """The default branch of an account's own repository has moved."""
+
+    origin: Origin
+    installation: InstallationId
+
+
+PUSH = "push"
+
+
+def decode_push(body: bytes | str, delivery: DeliveryId) -> AccountRepositoryPushed | Ignored:
+    payload = msgspec.json.decode(body, type=events.OfPush)
+    repo = payload.repository
+    if payload.installation is None or (repo.name, payload.ref) != (
+        ACCOUNT_REPOSITORY,
+        f"refs/heads/{repo.default_branch}",
+    ):
+        return useless(delivery, PUSH)
+    origin = Origin(delivery, PUSH, "", events.person(payload.sender))
+    return AccountRepositoryPushed(origin, InstallationId(payload.installation.id))
 
 
 _PEOPLE = {

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.errors import BotError, GitHubUnavailable
-from bot.git import commits, inspection, names, quarantine, remote
+from bot.git import commits, folders, inspection, names, quarantine, remote
 from bot.git.commits import Joined
 from bot.git.errors import GitFailed, GitTimedOut, MirrorLost, RefMissing, RepositoryUnsupported
+from bot.git.folders import FolderBounds, FolderContent
 from bot.git.inspection import LOOK_MEMORY, LOOK_SECONDS, decode
 from bot.git.quarantine import Extent, Had, Quarantine, RepositoryPack
 from bot.git.remote import Removed
@@ -161,6 +162,15 @@ class RepositoryCache:
 
         return await asyncio.to_thread(read)
 
+    async def files(
+        self, repo_id: RepoId, sha: str, paths: Sequence[str], *, max_bytes: int
+    ) -> dict[str, inspection.TreeFile]:
+        """Read files and links of a fetched commit, as far as they are there and small enough."""
+        try:
+            return await inspection.files(self._mirror(repo_id), sha, paths, max_bytes)
+        except GitFailed:
+            raise MirrorLost("the cached repository does not give out its files") from None
+
     async def paths(self, repo_id: RepoId, sha: str) -> tuple[str, ...]:
         """List the files of a commit, up to `NAMES_BYTES` of names."""
         argv = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", sha]
@@ -169,6 +179,10 @@ class RepositoryCache:
         except GitFailed:
             raise MirrorLost("the cached repository does not give out its files") from None
         return await _names(found.stdout)
+
+    async def folder(self, repo_id: RepoId, sha: str, paths: Sequence[str], bounds: FolderBounds) -> FolderContent:
+        """Read the regular files below some folders of a fetched commit."""
+        return await folders.read(self._mirror(repo_id), sha, paths, bounds)
 
     async def compare(self, repo_id: RepoId, base: str, head: str, *, max_bytes: int) -> Comparison | None:
         """Compare `head` with its merge base with `base`; None if we fetched too little history to find that."""

@@ -21,6 +21,7 @@ BYTES_PER_PATH = 512
 MOST_CHANGED_BYTES = 16 << 20
 MAX_TARGET = 4096
 BATCH_BYTES = 8 << 20
+PATHS_AT_ONCE = 200
 GITLINK = "160000"
 SYMLINK = "120000"
 ABSENT = "000000"
@@ -213,6 +214,30 @@ async def blobs(git_dir: Path, changed: Sequence[Change], max_bytes: int) -> Asy
         output = await _cat_file(git_dir, "--batch", [change.sha for change in batch], cap)
         for change, content in zip(batch, _contents(output), strict=True):
             yield change, content
+
+
+@dataclass(frozen=True)
+class TreeFile:
+    """A file of a commit, or a link with its target as content."""
+
+    content: bytes
+    is_link: bool = False
+
+
+async def files(git_dir: Path, sha: str, paths: Sequence[str], max_bytes: int) -> dict[str, TreeFile]:
+    """Read these files of a commit, as far as they are there: none larger than `max_bytes`, `BATCH_BYTES` in all."""
+    entries: dict[str, tuple[bool, str]] = {}
+    sizes: dict[str, int] = {}
+    for at in range(0, len(paths), PATHS_AT_ONCE):
+        argv = ["ls-tree", "-z", "-l", "--full-tree", sha, "--", *paths[at : at + PATHS_AT_ONCE]]
+        for entry in (await run_git(argv, git_dir, timeout=LOOK_SECONDS)).stdout.split(b"\0")[:-1]:
+            head, path = entry.split(b"\t", 1)
+            mode, kind, blob, size = head.decode("ascii").split()
+            if kind == "blob" and int(size) <= max_bytes and sum(sizes.values()) + int(size) <= BATCH_BYTES:
+                entries[decode(path)], sizes[blob] = (mode == SYMLINK, blob), int(size)
+    output = await _cat_file(git_dir, "--batch", list(sizes), sum(sizes.values()) + len(sizes) * 128)
+    content = dict(zip(sizes, _contents(output), strict=True))
+    return {path: TreeFile(content[blob], is_link) for path, (is_link, blob) in entries.items()}
 
 
 def _batches(changed: Sequence[Change]) -> list[list[Change]]:

@@ -12,7 +12,17 @@ from urllib.parse import quote
 from bot.errors import GitHubRefused, GitHubUnavailable, NotFound
 from bot.github import wire
 from bot.github.api import ApiAnswer, ApiCall
-from bot.github.types import AppIdentity, Comment, Issue, MadeCommit, OwnCheckRun, Pull, RepoView, TokenPurpose
+from bot.github.types import (
+    AppIdentity,
+    Comment,
+    FolderEntry,
+    Issue,
+    MadeCommit,
+    OwnCheckRun,
+    Pull,
+    RepoView,
+    TokenPurpose,
+)
 from bot.models import Permission, Repo, RepoId
 
 T = TypeVar("T")
@@ -180,6 +190,17 @@ class Reads:
         if answer.content.lstrip()[:1] == b"[":
             return None  # a folder
         return _content(answer, path)
+
+    async def folder(self, repo: Repo, path: str, ref: str) -> list[FolderEntry]:
+        """List a folder at a ref; empty if no folder is there. GitHub gives up to a thousand entries."""
+        try:
+            call = ApiCall("GET", f"{base(repo)}/contents/{segments(path)}", {"ref": ref})
+            answer = await self.call(call, TokenPurpose.READ_REPOSITORY, repo.id)
+        except NotFound:
+            return []
+        if answer.content.lstrip()[:1] != b"[":
+            return []
+        return [FolderEntry(one.name, one.type == "dir") for one in answer.decode(list[wire.FolderEntryJson])]
 
     async def branch_sha(self, repo: Repo, branch: str) -> str | None:
         try:

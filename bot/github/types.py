@@ -88,6 +88,12 @@ class RepoView(Repo):
     disabled: bool = False
 
 
+@dataclass(frozen=True)
+class FolderEntry:
+    name: str
+    is_folder: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class Authored:
     """Something that somebody wrote on GitHub."""

@@ -228,6 +228,11 @@ class File(msgspec.Struct):
     content: str = ""
 
 
+class FolderEntryJson(msgspec.Struct):
+    name: str
+    type: str
+
+
 class RefTarget(msgspec.Struct):
     sha: str
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from bot.events.accounts import AccessChanged, InstallationChanged
+from bot.events.accounts import AccessChanged, AccountRepositoryPushed, InstallationChanged
 from bot.events.threads import ThreadChanged
 from bot.handlers import dashboards, turns
 from bot.handlers.desk import Desk, Handled, acted, ignored
@@ -38,9 +38,12 @@ async def of_thread(event: ThreadChanged, desk: Desk) -> Handled:
     return acted(latest.key.session)
 
 
-async def of_account(event: AccessChanged | InstallationChanged, desk: Desk) -> Handled:
+async def of_account(event: AccessChanged | InstallationChanged | AccountRepositoryPushed, desk: Desk) -> Handled:
     if isinstance(event, AccessChanged):
         return await _of_access(event, desk)
+    await accounts.doubt_own_repository(desk.store, event.installation)
+    if isinstance(event, AccountRepositoryPushed):
+        return acted(reason="the defaults of the account are read again")
     return await _of_installation(event, desk)
 
 

@@ -15,9 +15,9 @@ from bot.handlers import remarks
 from bot.handlers.buttons import MOST_RESTORED
 from bot.handlers.desk import Desk, Handled, acted, ignored, refused
 from bot.live import questions
-from bot.models import DeliveryId, Thread
+from bot.models import ACCOUNT_REPOSITORY, DeliveryId, Thread
 from bot.notices import Topic
-from bot.store import dashboards
+from bot.store import accounts, dashboards
 from bot.store.dashboards import Dashboard
 from bot.words import replies
 
@@ -77,6 +77,8 @@ async def gone(event: ThreadChanged, desk: Desk) -> None:
 async def merged(event: ThreadChanged, desk: Desk) -> None:
     """Look at the config after a pull request was closed: it may have switched the dashboard on or off."""
     if event.thread.is_pull and event.change == "closed":
+        if event.thread.repo.name == ACCOUNT_REPOSITORY:
+            await accounts.doubt_own_repository(desk.store, event.thread.installation)
         with contextlib.suppress(GitHubRefused):
             await desk.config_of(event.thread)
         desk.notices.tell(Topic.DASHBOARD, event.thread.repo.id)

@@ -12,7 +12,7 @@ from functools import partial
 from bot import events, logs
 from bot.errors import GitHubRefused, TransientError, UserError
 from bot.events import Event
-from bot.events.accounts import AccessChanged, InstallationChanged
+from bot.events.accounts import AccessChanged, AccountRepositoryPushed, InstallationChanged
 from bot.events.checks import CheckAsked, CheckEnded
 from bot.events.ignored import Ignored
 from bot.events.threads import CommentDeleted, CommentEdited, IssueEdited, IssueToggled, ThreadChanged
@@ -188,7 +188,7 @@ class Intake:
                 return await _of_checks(event, self._desk)
             case ThreadChanged():
                 return await changes.of_thread(event, self._desk)
-            case AccessChanged() | InstallationChanged():
+            case AccessChanged() | InstallationChanged() | AccountRepositoryPushed():
                 return await changes.of_account(event, self._desk)
             case _:
                 return await remarks.handle(event, self._desk)

@@ -18,10 +18,10 @@ from bot.kinds.shape import WorkEstimate
 from bot.loops import made_of
 from bot.models import Outcome, TurnState
 from bot.repo_config import Triggers
-from bot.sessions.money.budget import Prices, UnknownPrice
+from bot.sessions.money.budget import Prices, UnknownPrice, canonical
 from bot.store import repos, sessions
 from bot.store.sessions import Turn
-from bot.words import endings, replies
+from bot.words import endings, on_models, replies
 
 WORK = Wish(commands.FREE_TEXT, "", NO_OPTIONS)
 """Work for which the thread itself says what to do."""
@@ -77,11 +77,14 @@ async def _carry_out(command: Command, remark: Remark, desk: Desk) -> Handled:
 
 async def _unusable(options: Options, remark: Remark, desk: Desk) -> str | None:
     """Say which option names something that does not exist, before anything is queued or paid for."""
-    if options.model is not None:
-        try:
-            Prices(desk.settings.model.prices).of(options.model)
-        except UnknownPrice as unknown:
-            return str(unknown)
+    named = [model for model in (options.model, options.fallback) if model is not None]
+    try:
+        for model in named:
+            Prices.at(desk.settings.model).of(model)
+    except UnknownPrice as unknown:
+        return str(unknown)
+    if options.model is not None and len(set(map(canonical, named))) < len(named):
+        return on_models.same_twice(options.model)
     if options.base is not None:
         reads = desk.github.installation(remark.thread.installation)
         if await reads.branch_sha(remark.thread.repo, options.base) is None:

@@ -7,6 +7,7 @@ from typing import Any
 from bot.commands import Command
 from bot.commands.options import USAGE
 from bot.events.threads import Remark
+from bot.handlers import own_commands
 from bot.handlers.commands import (
     approve,
     ask,
@@ -44,7 +45,9 @@ async def show_help(_: Command, remark: Remark, desk: Desk) -> Handled:
     lines = [(one.usage, one.what) for one in TABLE]
     config, _problem = await desk.config_of(remark.thread)
     closes = config is not None and config.pull.closes
-    await desk.answer(remark, "help", replies.help_text(desk.settings.command, lines, USAGE.values(), closes=closes))
+    text = replies.help_text(desk.settings.command, lines, USAGE.values(), closes=closes)
+    named = replies.own_commands(desk.settings.command, await own_commands.names(remark.thread, desk))
+    await desk.answer(remark, "help", f"{text}\n\n{named}" if named else text)
     return acted()
 
 

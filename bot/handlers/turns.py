@@ -15,6 +15,7 @@ from bot.funds import BudgetTerms, Funds, FundsState, Raise
 from bot.handlers.desk import Desk, Handled, acted, ignored, refused
 from bot.kinds import TRAITS
 from bot.kinds.shape import Aim, Places
+from bot.knowhow import asking
 from bot.models import SessionId, Spot, Step, Thread, TurnState
 from bot.sessions.money import spending_limits
 from bot.store import conversation, environments, sessions, spend
@@ -66,8 +67,9 @@ def options_of(turn: Turn) -> Options:
 
 
 def with_same_model(turn: Turn, options: Options) -> Options:
-    """Keep the chosen model; all other options were for that turn alone."""
-    return replace(options, model=options.model or options_of(turn).model)
+    """Keep the chosen models; all other options were for that turn alone."""
+    before = options_of(turn)
+    return replace(options, model=options.model or before.model, fallback=options.fallback or before.fallback)
 
 
 async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
@@ -75,17 +77,28 @@ async def handle(command: Command, remark: Remark, desk: Desk) -> Handled:
 
 
 async def work(wish: Wish, remark: Remark, desk: Desk) -> Handled:
-    """Pass the words to the agent at work, or start a turn; words with options are always a turn."""
-    if wish.prompt and wish.options == NO_OPTIONS and not remark.closed_to_us:
+    """Pass the words to the agent at work, or start a turn; words with options, and commands of the repository, are
+    always a turn."""
+    own = wish.prompt.startswith("/") and asking.name_of(wish.prompt) is not None
+    if wish.prompt and not own and wish.options == NO_OPTIONS and not remark.closed_to_us:
         noted = await steer(wish, remark, desk)
         if noted is not None:
             return noted
     return await begin(wish, remark, desk)
 
 
-async def steer(wish: Wish, remark: Remark, desk: Desk) -> Handled | None:
+async def ask(wish: Wish, remark: Remark, desk: Desk) -> Handled:
+    """Ask the agent at work beside its work, or start a turn; a question with options is always a turn."""
+    if wish.options == NO_OPTIONS and not remark.closed_to_us:
+        noted = await steer(wish, remark, desk, beside=True)
+        if noted is not None:
+            return noted
+    return await begin(wish, remark, desk)
+
+
+async def steer(wish: Wish, remark: Remark, desk: Desk, *, beside: bool = False) -> Handled | None:
     """Pass the words to the agent at work, or about to be; None if there is none."""
-    key = await conversation.keep_for_agent(desk.store, new_turn(wish, remark, desk))
+    key = await conversation.keep_for_agent(desk.store, new_turn(wish, remark, desk), beside=beside)
     if key is None:
         return None
     desk.poke(key)

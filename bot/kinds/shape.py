@@ -136,8 +136,22 @@ class AgentReading(TurnPart, frozen=True):
     """Paths of files that would steer an agent and were not used."""
     thread_title: str = ""
     """Empty if somebody changed it after the command."""
+    know_how: bool = False
+    """The agent gets skills, agents or commands."""
     follows: bool = False
     """The thread had a pull request already, so its title names other work."""
+
+
+class WorkFolders(TurnPart, frozen=True):
+    """The folders of the repository that a turn is about, and what the repository says for them."""
+
+    folders: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    """Of `paths` in the config."""
+    rules: tuple[str, ...] = ()
+    """The files with rules that the agent has from the start."""
+    rules_sha: str = ""
+    """The commit with the rules of all other folders, which the agent gets when it comes there."""
 
 
 class Titled(TurnPart, frozen=True):

@@ -66,6 +66,10 @@ class TurnView:
     """Open questions."""
     asked: Sequence[Approval] = ()
     """All that people were asked, answered or not."""
+    model_costs: Sequence[tuple[str, float]] = ()
+    """The confirmed money of each model, filled in if a fallback took part."""
+    still: bool = False
+    """Rendered only to learn whether a change is worth an edit."""
     sample: Sample | None = None
     sandbox_usd: float = 0.0
     boxes: tuple[TickBox, ...] = ()
@@ -164,6 +168,7 @@ class Page:
             now=self._clock(),
             asks=[one for one in _open(asked) if one.kind is not ApprovalKind.FORK],  # no agent waits for that
             asked=asked,
+            model_costs=await spend.by_model(self._store, key) if state.switch else (),
             sample=await machines.latest_sample(self._store, key),
             sandbox_usd=(await machines.turn_cost(self._store, key)).usd,
             boxes=tuple(await self._boxes(turn, session, asked, means)),
@@ -218,7 +223,7 @@ class Page:
 
 
 def _rendered(view: TurnView) -> Rendered:
-    still = render.comment(replace(view, now=view.state.pulse_at or view.turn.created_at, sample=None))
+    still = render.comment(replace(view, now=view.state.pulse_at or view.turn.created_at, sample=None, still=True))
     return Rendered(render.comment(view), hashlib.sha256(still.encode()).hexdigest(), view.turn.state)
 
 

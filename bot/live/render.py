@@ -78,6 +78,8 @@ def _final_parts(view: TurnView) -> list[tuple[str, int]]:
         (_saved(view), 0),
         (sections.blocked_hosts(collected.blocked), 2),
         (sections.subagents(view), 2),
+        (sections.switched(view), 2),
+        (sections.folders(view), 2),
         (sections.withheld(view), 2),
         (_next(view, outcome), 0),
         (questions.rendered(_boxes_at_the_end(view), view.command), 0),
@@ -186,7 +188,7 @@ def _final_meter(view: TurnView) -> str:
     took = duration((turn.finished_at or view.now) - turn.created_at)
     # An undo, a merge by git or an end at the start asks no model, so none is named.
     has_asked = view.cost.usage != TokenUsage() or view.state.model
-    model = f" · {tokens(view.cost.usage)} tokens · {sections.model(view)}" if has_asked else ""
+    model = f" · {tokens(view.cost.usage)} tokens · {sections.models(view)}" if has_asked else ""
     where = sections.page_link(view, f"session {turn.key.session}, turn {turn.key.n}")
     return f"<sub>{took} · {sections.money_spent(view)}{model} · {where}{sections.pinned(view)}</sub>"
 
@@ -194,7 +196,8 @@ def _final_meter(view: TurnView) -> str:
 def _running_parts(view: TurnView) -> list[tuple[str, int]]:
     # Tokens and dollars as the gateway counted them, not as the agent says; and when all of this was so.
     about = f"{sections.model(view)}{sections.pinned(view)} · as of {clock(view.now)} UTC"
-    meter = f"<sub>{sections.money_meter(view)} · {tokens(view.cost.usage)} tokens · {about}</sub>"
+    used = filter(None, (f"{tokens(view.cost.usage)} tokens", sections.context(view), about))
+    meter = f"<sub>{sections.money_meter(view)} · {' · '.join(used)}</sub>"
     return [
         (_headline(view), 0),
         (sections.request(view), 0),
@@ -205,6 +208,7 @@ def _running_parts(view: TurnView) -> list[tuple[str, int]]:
         (sections.checks(view), 3),
         (_todo(view.state), 3),
         (_now(view), 0),
+        (sections.switched(view), 1),
         (_so_far(view), 4),
         (sections.subagents(view), 2),
         (sections.files_so_far(view.state), 5),

@@ -12,18 +12,19 @@ from bot import repo_config
 from bot.agent import prompt
 from bot.kinds import TRAITS
 from bot.kinds.resolve import Merge
-from bot.kinds.shape import AgentReading
+from bot.kinds.shape import AgentReading, WorkFolders
 from bot.models import Outcome, Step, TokenUsage, TurnState
 from bot.outbound import neutralise, prose
 from bot.proposal import verification
 from bot.store.sessions import Turn
 from bot.text import markup
 from bot.text.markup import shown
-from bot.words import endings, on_money
+from bot.words import endings, on_folders, on_models, on_money
 
 if TYPE_CHECKING:
     from bot.live.page import TurnView
     from bot.live.state import LiveState, ToolCall
+    from sandbox.agents.events import ModelAnswered
 
 BAR_PARTS = 10
 MOST_PATHS = 10
@@ -198,6 +199,12 @@ def withheld(view: TurnView) -> str:
     return "\n\n".join(parts)
 
 
+def folders(view: TurnView) -> str:
+    """Name the folders that the turn was about, with the rules and settings that counted there."""
+    where = view.turn.part(WorkFolders)
+    return on_folders.worked_in(where.folders, where.rules, where.patterns) if where.folders or where.patterns else ""
+
+
 def environment(view: TurnView) -> str:
     """Show what the environment uses while the agent works in it; other steps are not measured."""
     if view.sample is None or view.turn.step is not Step.WORK:
@@ -209,6 +216,42 @@ def environment(view: TurnView) -> str:
 
 def model(view: TurnView) -> str:
     return line(view.state.model or view.turn.model, 80)
+
+
+def models(view: TurnView) -> str:
+    """Name each model with its cost if a fallback took part."""
+    if len(view.model_costs) < 2:
+        return model(view)
+    return " and ".join(f"{line(name, 80)} {on_money.dollars(usd)}" for name, usd in view.model_costs)
+
+
+def switched(view: TurnView) -> str:
+    """Say that a fallback works, as long as it does."""
+    switch = view.state.switch
+    if switch is None or (not view.ended and view.state.model != switch.fallback):
+        return ""
+    return on_models.switched(shown(switch.model, 80), shown(switch.fallback, 80), switch.reason)
+
+
+def context(view: TurnView) -> str:
+    """Show how full the context window is. That alone is worth no edit."""
+    used = view.state.context
+    if view.still or used is None:
+        return ""
+    return fullness(used, view.state.compactions)
+
+
+def fullness(used: ModelAnswered, compactions: int) -> str:
+    if used.window:
+        share = f"{min(used.tokens / used.window, 1.0):.0%} of {_amount(used.window)}"
+    else:
+        share = f"{_amount(used.tokens)} tokens"
+    times = f", compacted {'once' if compactions == 1 else f'{compactions} times'}" if compactions else ""
+    return f"context {share}{times}"
+
+
+def _amount(number: int) -> str:
+    return f"{number / 1000:.0f} k" if number < 1_000_000 else f"{number / 1_000_000:g} M"
 
 
 def checks(view: TurnView) -> str:
@@ -224,7 +267,7 @@ def checks(view: TurnView) -> str:
 def verified(view: TurnView) -> str:
     """Tell what Forgehand itself ran; the agent's claims stand in the agent's words."""
     mended = view.turn.mending is not None and view.turn.state is TurnState.DONE
-    declared = bool(repo_config.load(view.turn.config).checks)
+    declared = repo_config.load(view.turn.config).has_checks
     words = verification.without_checks(view.command, declared=declared)
     if view.verified:
         words = verification.words(view.verified, neutralise.block, mended=mended)

@@ -21,10 +21,14 @@ from sandbox.agents.events import (
     AgentEnded,
     AgentEvent,
     AgentSaid,
+    ContextCompacted,
     FileChanged,
+    ModelAnswered,
+    ModelSwitched,
     PermissionAsked,
     Retrying,
     SessionStarted,
+    SideAnswered,
     SubagentRefused,
     Todo,
     TodoChanged,
@@ -77,6 +81,11 @@ class LiveState:
     """Mutable on purpose: one per turn, fed in order, read by the renderer."""
 
     model: str = ""
+    """The one that answered last."""
+    switch: ModelSwitched | None = None
+    """The switch to a fallback that has answered, even if the first model answers again."""
+    context: ModelAnswered | None = None
+    compactions: int = 0
     todo: tuple[Todo, ...] = ()
     tools: list[ToolCall] = field(default_factory=list)
     tool_count: int = 0
@@ -88,6 +97,8 @@ class LiveState:
     """The provider does not accept our credential: no retry will help."""
     ended: AgentEnded | None = None
     asked: dict[str, PermissionAsked] = field(default_factory=dict)
+    answers: dict[str, SideAnswered] = field(default_factory=dict)
+    """By request: the ends of questions that were asked beside the work."""
     spawning: dict[str, int] = field(default_factory=dict)
     """Requests for sub-agents, each with the number that its sub-agent would have."""
     spawns_refused: int = 0
@@ -100,6 +111,7 @@ class LiveState:
     """Words that people sent to the agent while it worked, each with its author."""
     trials: dict[str, AgentCheck] = field(default_factory=dict)
     """By command."""
+    _switching: ModelSwitched | None = None
     _trying: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By the call's id: the command of a check, and its place."""
 
@@ -108,6 +120,7 @@ class LiveState:
             self,
             tools=[replace(tool) for tool in self.tools],
             asked=dict(self.asked),
+            answers=dict(self.answers),
             spawning=dict(self.spawning),
             files=dict(self.files),
             log=deque(self.log, maxlen=LOG_LINES),
@@ -137,8 +150,8 @@ class LiveState:
         if not isinstance(event, Retrying):
             self.retrying = None
         match event:
-            case SessionStarted():
-                self.model = event.model
+            case SessionStarted() | ModelAnswered() | ModelSwitched() | ContextCompacted():
+                self._answers(event)
             case AgentSaid() if event.parent is None:
                 self.said = event.text
                 self.is_acting = False
@@ -157,7 +170,7 @@ class LiveState:
                 self.refused_status = event.status if event.status in REFUSED_STATUSES else self.refused_status
             case AgentEnded():
                 self.ended = event
-            case PermissionAsked() | SubagentRefused():
+            case PermissionAsked() | SideAnswered() | SubagentRefused():
                 self._asks(event)
             case _:
                 pass
@@ -169,9 +182,25 @@ class LiveState:
         elif '"note"' in line:  # the agent was started again: its earlier end no longer counts
             self.ended = None
 
-    def _asks(self, event: PermissionAsked | SubagentRefused) -> None:
+    def _answers(self, event: SessionStarted | ModelAnswered | ModelSwitched | ContextCompacted) -> None:
+        match event:
+            case SessionStarted():
+                self.model = event.model
+            case ModelSwitched():
+                self._switching = event
+            case ContextCompacted():
+                self.compactions += 1
+            case ModelAnswered():
+                self.model, self.context = event.model, event
+                if self._switching is not None and self._switching.fallback == event.model:
+                    self.switch = self._switching
+
+    def _asks(self, event: PermissionAsked | SideAnswered | SubagentRefused) -> None:
         if isinstance(event, SubagentRefused):
             self.spawns_refused += 1
+        elif isinstance(event, SideAnswered):
+            if len(self.answers) < MOST_ASKED:
+                self.answers[event.request_id] = event
         elif event.tool not in SPAWNING:
             if len(self.asked) < MOST_ASKED:
                 self.asked[event.request_id] = event

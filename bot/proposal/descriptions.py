@@ -223,6 +223,8 @@ class Extras:
     """A check that the agent saw fail first and pass in the end: the command, and the places of both on the page."""
     heard: Sequence[tuple[str, str]] = ()
     """What people said while it worked, each with its author."""
+    models: Sequence[str] = ()
+    """The models that worked, if a fallback took part."""
 
 
 def pull_body(  # noqa: PLR0913 - each part of the body, by name
@@ -267,7 +269,7 @@ def pull_body(  # noqa: PLR0913 - each part of the body, by name
         "### Look closely at\n\n" + "\n".join(f"- {line}" for line in extras.report) if extras.report else "",
         _files(files),
         f"### {heading}\n\n{left['verified']}" if "verified" in left else "",
-        _footer(turn, seconds, cost),
+        _footer(turn, seconds, cost, extras.models or [turn.model]),
     )
     return "\n\n".join(filter(None, parts))
 
@@ -312,14 +314,14 @@ def _trial(extras: Extras) -> str:
     return f"In the agent's sandbox, {shown(command, 200)} {failed} at first and {passed} in the end."
 
 
-def _footer(turn: AskedTurn, seconds: float, cost: Spent) -> str:
+def _footer(turn: AskedTurn, seconds: float, cost: Spent, models: Sequence[str]) -> str:
     usage = cost.usage
     tokens = usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     minutes, rest = divmod(max(0, int(seconds)), 60)
     took = f"{minutes} min {rest} s" if minutes else f"{rest} s"
     spent = on_money.spent(cost.usd, cost.unconfirmed_usd)
     return (
-        f"<sub>{took} · {spent} · {tokens:,} tokens · {shown(turn.model, 60)} · "
+        f"<sub>{took} · {spent} · {tokens:,} tokens · {' and '.join(shown(model, 60) for model in models)} · "
         f"session {turn.key.session}, turn {turn.key.n}</sub>"
     )
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from functools import lru_cache
 
 from bot.git import names, submodules
 from bot.git.inspection import GITLINK, SYMLINK, Change
@@ -223,21 +222,33 @@ def _notes(changes: Sequence[Change]) -> Iterator[str]:
 
 def matches(path: str, pattern: str) -> bool:
     """Match case-blind. `*` stays in a folder, `**` does not; a folder holds all below it; no slash: at any depth."""
-    wanted = names.fold(pattern).strip("/").split("/")
+    wanted = [_closed(part) for part in names.fold(pattern).strip("/").split("/")]
     if "/" not in pattern.strip("/") and not pattern.startswith("/"):
         wanted = ["**", *wanted]
     return _match(tuple(names.fold(path).split("/")), tuple(wanted))
 
 
-@lru_cache(maxsize=4096)
-def _match(parts: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    if not wanted:
-        return True
-    if wanted[0] == "**":
-        if len(wanted) == 1:
-            return bool(parts)
-        return any(_match(parts[i:], wanted[1:]) for i in range(len(parts)))
-    return bool(parts) and fnmatchcase(parts[0], wanted[0]) and _match(parts[1:], wanted[1:])
+def _closed(part: str) -> str:
+    """Make a letter of each bracket that nobody closes: fnmatch would look for its end again and again."""
+    before, end, rest = part.rpartition("]")
+    return before + end + rest.replace("[", "[[]")
+
+
+def _match(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Follow all ways through the pattern at once, so that no pattern takes longer than its length times the path's."""
+    last, at = len(wanted) - 1, {0}
+    for part in parts:
+        # `**` may stand for nothing, except at the end.
+        for place in range(last):
+            if place in at and wanted[place] == "**":
+                at.add(place + 1)
+        if last in at and wanted[last] == "**":
+            return True
+        more = {place for place in at if wanted[place] == "**"}
+        at = more | {place + 1 for place in at - more if fnmatchcase(part, wanted[place])}
+        if last + 1 in at:
+            return True
+    return False
 
 
 LOCK_FILES = frozenset(
@@ -258,7 +269,7 @@ def look_closely(
     found = [
         *(
             (
-                f"**Sensitive** (`paths.sensitive` names {shown(one, 100)})",
+                f"**Sensitive** (`push.sensitive` names {shown(one, 100)})",
                 [c.path for c in changes if matches(c.path, one)],
             )
             for one in sensitive

@@ -21,6 +21,7 @@ MOST_TAIL_LINES = 5
 _UNQUOTED = re.compile(r"[A-Za-z][\w./-]*(?: [\w./=+-][\w./=+~-]*)+")
 EXAMPLES = {
     "model": "claude-sonnet-5-5",
+    "fallback": "claude-haiku-5-5",
     "effort": "high",
     "budget": "5",
     "timeout": "60m",
@@ -34,6 +35,7 @@ EXAMPLES = {
     "base": "main",
     "egress": "[packages.example.com]",
     "template": "my-template",
+    "paths": '{"services/pay/**": {checks: [make -C services/pay test]}}',
 }
 """Values of keys that have no default, or none that tells much; the file shows the default of all others."""
 _HEAD = """\

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from itertools import chain
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import msgspec
 
 from bot.agent.findings import Severity
 from bot.errors import BadRepoConfig
-from bot.repo_config.values import KEYS, NAMED, ForPaths, Wrong, covered
+from bot.repo_config.values import KEYS, NAMED, ForPaths, PathRules, Wrong, covered
 from bot.repo_config.yaml import YamlEntry, read_entries
 
 PATH = ".github/forgehand.yml"
@@ -59,7 +60,6 @@ class Reviewing:
     request_changes: bool = True
     threshold: Severity = Severity.NIT
     ignore: tuple[str, ...] = ()
-    paths: tuple[ForPaths, ...] = ()
     dismissed: tuple[ForPaths, ...] = ()
 
 
@@ -72,7 +72,7 @@ class Pulls:
 
 
 @dataclass(frozen=True)
-class Paths:
+class Pushing:
     blocked: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
 
@@ -80,6 +80,7 @@ class Paths:
 @dataclass(frozen=True)
 class RepoConfig:
     model: str | None = None
+    fallback: str | None = None
     budget: float | None = None
     """US dollars for a session."""
     ask_above: float | None = None
@@ -87,6 +88,7 @@ class RepoConfig:
     timeout: float | None = None
     """Seconds."""
     effort: str | None = None
+    pace: bool = True
     permission: str = "auto"
     tools: Tools = field(default_factory=Tools)
     subagents: SubagentRules = field(default_factory=SubagentRules)
@@ -101,7 +103,9 @@ class RepoConfig:
     egress: tuple[str, ...] = ()
     submodules: bool = False
     lfs: bool = False
-    paths: Paths = field(default_factory=Paths)
+    push: Pushing = field(default_factory=Pushing)
+    paths: tuple[PathRules, ...] = ()
+    """In the order of the file."""
     read_outsiders: bool = False
     dashboard: bool = False
     commits: str = "git"
@@ -112,6 +116,24 @@ class RepoConfig:
     def brings_more(self) -> bool:
         """Tell whether git's own data is not all that the sandbox gets."""
         return self.submodules or self.lfs
+
+    def with_paths(self, patterns: Collection[str]) -> RepoConfig:
+        """Add what it says for these paths: commands after the root's in the order of the file, the lowest budget."""
+        more = [one for one in self.paths if one.pattern in patterns]
+        if not more:
+            return self
+        budgets = [one for one in (self.budget, *(at.budget for at in more)) if one is not None]
+        return replace(
+            self,
+            setup=tuple(dict.fromkeys(chain(self.setup, *(one.setup for one in more)))),
+            checks=tuple(dict.fromkeys(chain(self.checks, *(one.checks for one in more)))),
+            budget=min(budgets, default=None),
+        )
+
+    @property
+    def has_checks(self) -> bool:
+        """Tell whether it declares checks at all: some may hold for single paths only."""
+        return bool(self.checks) or any(one.checks for one in self.paths)
 
     def opens_draft(self, *, verified: bool) -> bool:
         return self.draft if isinstance(self.draft, bool) else not verified
@@ -163,12 +185,20 @@ def _section(kind: type[Any], entries: list[YamlEntry], prefix: str, problems: l
             if entry.entries is None and entry.value is not None:
                 problems.append(f"{where} must hold keys: {', '.join(one.name for one in fields(section))}")
             values[entry.key] = _section(section, entry.entries or [], f"{entry.key}.", problems)
+        elif _has_twins(entry):
+            problems.append(f"{where} holds a key twice")
         else:
             try:
                 values[entry.key] = KEYS[name].read(entry.value)
             except Wrong as wrong:
                 problems.append(f"{where} {wrong}")
     return kind(**values)
+
+
+def _has_twins(entry: YamlEntry) -> bool:
+    """Tell whether a mapping below the key lost an entry, because YAML itself takes the last of two."""
+    below = entry.entries or []
+    return len(below) != len(entry.value if below else ()) or any(map(_has_twins, below))
 
 
 def schema() -> dict[str, Any]:

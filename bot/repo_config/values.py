@@ -10,6 +10,7 @@ from typing import Any
 from bot.agent.findings import Severity
 from bot.commands.options import EFFORTS, take
 from bot.errors import CommandError
+from bot.text.markup import shown
 
 
 class Wrong(Exception):
@@ -180,6 +181,8 @@ Json = dict[str, Any]
 _STRING: Json = {"type": "string", "minLength": 1}
 _LIST: Json = {"anyOf": [_STRING, {"type": "array", "items": _STRING, "maxItems": MAX_LIST}]}
 _COUNT: Json = {"type": "integer", "minimum": 0, "maximum": MAX_COUNT}
+_DOLLARS: Json = {"type": "number", "exclusiveMinimum": 0}
+_INSTRUCTIONS: Json = {"type": "string", "maxLength": MAX_INSTRUCTIONS}
 _BY_PATH: Json = {"type": "object", "additionalProperties": _LIST, "maxProperties": MAX_LIST}
 _BOOLEAN: Json = {"type": "boolean"}
 _LABEL: Json = {"anyOf": [_BOOLEAN, {"type": "string", "minLength": 1, "maxLength": 50}]}
@@ -213,6 +216,21 @@ def _for_paths(value: Any) -> tuple[ForPaths, ...]:
 
 
 @dataclass(frozen=True)
+class PathRules:
+    """What the config says about the files that a pattern of paths matches."""
+
+    pattern: str
+    setup: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    budget: float | None = None
+    instructions: str = ""
+    review: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.pattern}: {', '.join(name for name in PATH_KEYS if getattr(self, name))}"
+
+
+@dataclass(frozen=True)
 class Key:
     read: Callable[[Any], Any]
     schema: Json
@@ -232,22 +250,52 @@ def _choice(*allowed: str, what: str) -> Key:
     return Key(read, {"enum": list(allowed)}, what)
 
 
+PATH_KEYS: dict[str, Key] = {
+    "setup": Key(_texts, _LIST, "commands that prepare the sandbox, after the root's"),
+    "checks": Key(_texts, _LIST, "commands that verify a commit that changes such a file, after the root's"),
+    "budget": Key(_dollars, _DOLLARS, "dollars a session starts with; it can only lower the root's"),
+    "instructions": Key(_instructions, _INSTRUCTIONS, "instructions for work on such files"),
+    "review": Key(_texts, _LIST, "instructions for reviews of such files"),
+}
+
+
+def _by_path(value: Any) -> tuple[PathRules, ...]:
+    if not isinstance(value, dict) or not all(isinstance(pattern, str) for pattern in value):
+        raise Wrong("must hold lines of a path and its keys, such as `services/pay/**: {checks: make test}`")
+    if len(value) > MAX_LIST:
+        raise Wrong(f"must hold at most {MAX_LIST} paths")
+    return tuple(_path_rules(pattern, keys) for pattern, keys in value.items())
+
+
+def _path_rules(pattern: str, keys: Any) -> PathRules:
+    named, known = shown(pattern, 60), ", ".join(PATH_KEYS)
+    if not (parts := _text(pattern).strip("/").split("/"))[0] or ".." in parts or "\n" in pattern:
+        raise Wrong(f"holds {named}, which is no path from the root of the repository")
+    if not isinstance(keys, dict) or not keys:
+        raise Wrong(f"must hold keys for {named}: {known}")
+    if unknown := [name for name in keys if name not in PATH_KEYS]:
+        raise Wrong(f"has no key {shown(str(unknown[0]), 60)} for {named}; known there: {known}")
+    found: dict[str, Any] = {}
+    for name, value in keys.items():
+        try:
+            found[name] = PATH_KEYS[name].read(value)
+        except Wrong as wrong:
+            raise Wrong(f"for {named}: `{name}` {wrong}") from None
+    return PathRules(_text(pattern), **found)
+
+
 KEYS: dict[str, Key] = {
     "model": Key(_name, _STRING, "the model, unless a command names another"),
-    "budget": Key(
-        _dollars,
-        {"type": "number", "exclusiveMinimum": 0},
-        "dollars a session starts with; people can add more with `continue +3`",
+    "fallback": Key(
+        _name, _STRING, "the model that goes on when the first is overloaded or not available, at its own price"
     ),
-    "ask_above": Key(
-        _dollars,
-        {"type": "number", "exclusiveMinimum": 0},
-        "dollars; a turn whose estimate reaches beyond them waits for someone's yes",
-    ),
+    "budget": Key(_dollars, _DOLLARS, "dollars a session starts with; people can add more with `continue +3`"),
+    "ask_above": Key(_dollars, _DOLLARS, "dollars; a turn whose estimate reaches beyond them waits for someone's yes"),
     "timeout": Key(_timeout, {"type": ["string", "integer"]}, "how long a turn may work, such as 30m"),
     "effort": _choice(
         *EFFORTS, what="how hard the model thinks, unless a command says so; more effort costs more and takes longer"
     ),
+    "pace": _switch("the model learns how many tokens its money buys, and paces its work by that"),
     "permission": _choice(
         *("auto", "ask", "plan"),
         what="auto: the agent may do anything in its sandbox; ask: it asks in the thread before it uses tools not in "
@@ -280,7 +328,6 @@ KEYS: dict[str, Key] = {
         _severity, {"enum": list(Severity)}, "the mildest findings that a review posts; it only counts milder ones"
     ),
     "review.ignore": Key(_texts, _LIST, "paths that a review leaves out"),
-    "review.paths": Key(_for_paths, _BY_PATH, "instructions for reviews, by the path of a changed file"),
     "review.dismissed": Key(
         _for_paths, _BY_PATH, "what is no bug, by path: a review does not report it (beside `not a bug`)"
     ),
@@ -300,16 +347,28 @@ KEYS: dict[str, Key] = {
     "egress": Key(_each(_host), _LIST, "hosts a session may reach"),
     "submodules": _switch("submodules come into the sandbox, if they are repositories of the same installation"),
     "lfs": _switch("files of Git LFS come into the sandbox with their contents, and go back to it when they change"),
-    "paths.blocked": Key(_texts, _LIST, "paths that no push may change"),
-    "paths.sensitive": Key(_texts, _LIST, "paths whose changes the pull request points out"),
+    "push.blocked": Key(_texts, _LIST, "paths that no push may change"),
+    "push.sensitive": Key(_texts, _LIST, "paths whose changes the pull request points out"),
+    "paths": Key(
+        _by_path,
+        {
+            "type": "object",
+            "maxProperties": MAX_LIST,
+            "additionalProperties": {
+                "type": "object",
+                "additionalProperties": False,
+                "minProperties": 1,
+                "properties": {name: {**key.schema, "description": key.what} for name, key in PATH_KEYS.items()},
+            },
+        },
+        f"more for work on some paths, such as a folder of a monorepo: {', '.join(PATH_KEYS)}",
+    ),
     "read_outsiders": _switch("the agent also reads comments by people without write access, as data"),
     "dashboard": _switch(
         "one issue shows what runs and waits here; to close it switches it off, to reopen it switches it on"
     ),
     "commits": _choice("git", "verified", what="git: the host makes commits; verified: GitHub makes and signs them"),
     "template": Key(_name, _STRING, "the template for E2B's sandboxes"),
-    "instructions": Key(
-        _instructions, {"type": "string", "maxLength": MAX_INSTRUCTIONS}, "instructions the agent gets in every turn"
-    ),
+    "instructions": Key(_instructions, _INSTRUCTIONS, "instructions the agent gets in every turn"),
 }
 """Every key by its full name, for reading, explaining and the published schema."""

@@ -16,7 +16,7 @@ from bot.kinds.shape import OnFork, Places
 from bot.live import questions as live_questions
 from bot.models import PUSHED, Outcome, Spot, Thread
 from bot.outbound import neutralise
-from bot.sessions import reading
+from bot.sessions import reading, side_questions
 from bot.sessions.reading import briefing
 from bot.sessions.reviews import discussions
 from bot.sessions.rights import allowed_subagents
@@ -246,13 +246,20 @@ async def unanswered_question(services: Services, turn: Turn) -> str | None:
 
 async def deliver_messages(services: Services, turn: Turn, environment: ExecutionEnvironment) -> None:
     """Deliver beside the run, until the agent takes no more."""
+    questions, asked = set[str](), set[str]()
     while True:
         for message in await conversation.waiting(services.store, turn.key):
+            if message.source in questions:
+                continue
             if not await _is_allowed(services, turn, message):
                 await conversation.refuse(services.store, message)
                 services.board.touch(turn.key)
+            elif message.beside:
+                questions.add(message.source)
             elif not await _give(services, turn, message, environment):
                 return
+        if questions and not await side_questions.look(services, turn, environment, asked):
+            return
         await services.signals.wait(turn.key, MAIL_LOOK_SECONDS)
 
 

@@ -172,6 +172,8 @@ async def blame_gateway_or_provider(store: Store, key: TurnKey, verdict: RunVerd
     if verdict.error not in (*PROVIDERS, ANY_ERROR):
         return verdict
     reason = await gateway.last_refusal(store, key)
+    if reason in endings.PROVIDER_TROUBLES and verdict.error in PROVIDERS:
+        return RunVerdict(Outcome.FAILED, endings.provider_refused(reason), verdict.error)
     if reason not in OURS and (verdict.error == ANY_ERROR or await spend.was_refused(store, key)):
         return verdict
     if reason is None and verdict.error == "provider_403":

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot import repo_config
+from bot.sessions.money.budget import canonical, full_name
 from bot.settings import Limits
 from bot.store.sessions import Turn
 from sandbox.agents.base import Subagents
@@ -34,6 +35,19 @@ def rights_of(turn: Turn) -> Rights:
     if config.permission == "ask":  # edits need no question: only our policy lets the work tree's content out
         return Rights("ask", (*WRITING_TOOLS, *config.tools.allowed), config.tools.denied)
     return Rights("auto", (), config.tools.denied)
+
+
+def fallback_of(turn: Turn) -> str | None:
+    """Return the model that goes on when the turn's own is overloaded or not available; None if it has no other."""
+    said = turn.options.fallback if turn.options else None
+    found = said or repo_config.load(turn.config).fallback
+    return None if found is None or canonical(found) == canonical(turn.model) else full_name(found)
+
+
+def models_of(turn: Turn) -> tuple[str, ...]:
+    """Return the models that the turn may ask, its own first."""
+    fallback = fallback_of(turn)
+    return (turn.model,) if fallback is None else (turn.model, fallback)
 
 
 def effort_of(turn: Turn) -> str | None:

@@ -16,9 +16,11 @@ from bot.git.run import RemoteAccess
 from bot.github.client import GitHubApp, InstallationClient
 from bot.github.types import Pull, TokenPurpose
 from bot.kinds.resolve import Merge
-from bot.kinds.shape import OnFork
+from bot.kinds.shape import OnFork, WorkFolders
 from bot.models import PUSHED, Fork, Repo, Thread
-from bot.repo_config import RepoConfig
+from bot.repo_config import RepoConfig, layers
+from bot.repo_config.layers import ConfigLayer, LayeredConfig
+from bot.sessions import account_repository
 from bot.sessions.services import Services
 from bot.settings import Settings
 from bot.store import accounts, approvals, dashboards, repo_configs, repos, sessions
@@ -82,6 +84,8 @@ async def restore_mirror(services: Services, turn: Turn) -> None:
         return
     thread = (await sessions.session(services.store, turn.key.session)).thread
     access = await remote_access(services, thread, TokenPurpose.READ_REPOSITORY)
+    if rules := turn.part(WorkFolders).rules_sha:
+        await services.cache.fetch(thread.repo.id, access, rules)
     merged = turn.part(Merge).sha
     if merged is None or turn.tip_sha is None:
         await services.cache.fetch(thread.repo.id, access, turn.base_sha)
@@ -243,20 +247,27 @@ async def read_config(services: Services, session: Session) -> RepoConfig:
 
 
 async def config_of(reads: InstallationClient, repo: Repo, store: Store) -> RepoConfig:
-    """Read the repository's config; without a file, take the account's choices. Note what the look has found."""
+    """Read the repository's file over the defaults of its account. Note what the look has found."""
     try:
-        config = await _look(reads, repo)
+        own = await _own_layer(reads, repo)
     except BadRepoConfig as error:
         await repo_configs.note(store, repo.id, ConfigState.ERROR, str(error))
         raise
-    await dashboards.heard_config(store, repo, reads.id, wanted=config is not None and config.dashboard)
-    await repo_configs.note(store, repo.id, ConfigState.OK if config else ConfigState.MISSING)
-    return config or account_settings.config_without_file(await accounts.settings_of(store, reads.id))
+    shared = await account_repository.of(reads, store, repo.owner)
+    choices = {} if own else await accounts.settings_of(store, reads.id)
+    found = LayeredConfig()
+    if choices or shared.config is not None:
+        found = await asyncio.to_thread(account_settings.defaults, choices, shared.config, repo.owner)
+    found = found.under(own) if own else found
+    await dashboards.heard_config(store, repo, reads.id, wanted=found.config.dashboard)
+    state = ConfigState.OK if own else ConfigState.MISSING
+    await repo_configs.note(store, repo.id, state, values=found.rows() if found.origins else ())
+    return found.config
 
 
-async def _look(reads: InstallationClient, repo: Repo) -> RepoConfig | None:
+async def _own_layer(reads: InstallationClient, repo: Repo) -> ConfigLayer | None:
     if (raw := await reads.file(repo, repo_config.PATH, repo.default_branch)) is not None:
-        return await asyncio.to_thread(repo_config.parse, raw)
+        return await asyncio.to_thread(layers.of_file, raw, f"{repo_config.PATH} of {repo.full_name}")
     if await reads.file(repo, repo_config.MISNAMED, repo.default_branch) is not None:
         raise repo_config.misnamed()
     return None

@@ -11,9 +11,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bot.errors import SettingsError
-from bot.settings import app_key, bucket, database, dotenv, e2b, own_key, prices
+from bot.settings import app_key, bucket, database, dotenv, e2b, own_key, prices, providers
 from bot.settings.bucket import BucketSettings as BucketSettings
 from bot.settings.database import Address as Address
+from bot.settings.providers import BedrockSettings as BedrockSettings
+from bot.settings.providers import ModelProviderSettings
+from bot.settings.providers import VertexSettings as VertexSettings
 from bot.settings.reader import LOOPBACK as LOOPBACK
 from bot.settings.reader import Secret as Secret
 from bot.settings.reader import SettingsReader
@@ -49,6 +52,11 @@ class ModelSettings:
     """Prices that add to or replace ours."""
     admitted: frozenset[str] = frozenset()
     """Fields and betas of the provider's API that the gateway forwards without knowing their price."""
+    provider: ModelProviderSettings = field(default_factory=ModelProviderSettings)
+
+    def secrets(self) -> tuple[Secret, ...]:
+        keys = tuple(one for one in (self.api_key, self.oauth_token) if one)
+        return keys if self.provider.at is None else (*keys, *self.provider.at.secrets())
 
 
 @dataclass(frozen=True)
@@ -119,8 +127,6 @@ class Settings:
 
     def secrets(self) -> tuple[Secret, ...]:
         optional = (
-            self.model.api_key,
-            self.model.oauth_token,
             self.metrics_token,
             self.github.client_secret,
             Secret(self.e2b.api_key) if self.e2b else None,
@@ -128,11 +134,13 @@ class Settings:
             *database.passwords_of(self.database),
         )
         always = self.github.private_key, *self.github.webhook_secrets, *self.secret_keys
-        return *always, *(one for one in optional if one)
+        return *always, *self.model.secrets(), *(one for one in optional if one)
 
     def own_hosts(self) -> frozenset[str]:
         """Return the hosts that we use with credentials: no repository may open them to its sessions."""
         used = [self.github.url, self.github.api_url, self.model.upstream]
+        if self.model.provider.at is not None:
+            used += self.model.provider.at.hosts()
         if self.e2b is not None:
             used += [one for one in (self.e2b.api_url, self.e2b.sandbox_url) if one]
             used += [f"https://{self.e2b.domain}"] if self.e2b.domain else []
@@ -217,9 +225,13 @@ def _private_key(reader: SettingsReader) -> Secret:
 
 def read_model(values: Mapping[str, str]) -> ModelSettings:
     reader = SettingsReader(values)
+    provider = providers.read(reader)
+    if provider.at is not None and reader.text("ANTHROPIC_BASE_URL", ""):
+        raise SettingsError(f"ANTHROPIC_BASE_URL does not count with {providers.PROVIDER}: remove one of the two.")
     return ModelSettings(
+        provider=provider,
         model=reader.text("FORGEHAND_MODEL", "claude-sonnet-5-5"),
-        upstream=reader.url("ANTHROPIC_BASE_URL", e2b.PROVIDER),
+        upstream=provider.at.url if provider.at else reader.url("ANTHROPIC_BASE_URL", e2b.PROVIDER),
         api_key=reader.header("ANTHROPIC_API_KEY"),
         oauth_token=reader.header("CLAUDE_CODE_OAUTH_TOKEN"),
         prices=prices.read(reader.text(prices.SETTING, "")),
@@ -228,7 +240,7 @@ def read_model(values: Mapping[str, str]) -> ModelSettings:
 
 
 def require_credential(model: ModelSettings) -> None:
-    if model.api_key is None and model.oauth_token is None:
+    if model.api_key is None and model.oauth_token is None and model.provider.at is None:
         raise SettingsError(
             "ANTHROPIC_API_KEY is not set (nor CLAUDE_CODE_OAUTH_TOKEN). Make a key for the model at "
             "https://platform.claude.com/settings/keys, then: export ANTHROPIC_API_KEY=… (or put it into .env, "

@@ -60,6 +60,8 @@ def _unmetered(reader: SettingsReader) -> Unmetered | None:
     """Read the mode in which E2B holds the key, agents ask the provider directly, and no budget of ours applies."""
     if reader.choice("FORGEHAND_E2B_UNMETERED", "0", ("0", "1")) == "0":
         return None
+    if reader.text("FORGEHAND_PROVIDER", "anthropic") != "anthropic":
+        raise SettingsError("FORGEHAND_E2B_UNMETERED=1 works only with an API that takes ANTHROPIC_API_KEY.")
     key = reader.secret("ANTHROPIC_API_KEY")
     provider = urlsplit(reader.url("ANTHROPIC_BASE_URL", PROVIDER))
     if key is None or provider.scheme != "https" or not provider.hostname:

@@ -1,4 +1,4 @@
-"""Accounts: what their owners have set, their sealed credentials, and who has signed in to the pages.
+"""Accounts: what their owners have set, their own repository, their sealed credentials, who has signed in to the pages.
 
 Changes of settings are in the audit trail. A visit has the digest of the mark in its browser, and it expires."""
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from bot.account_settings import Choices, SettingChoice, Value, version
-from bot.models import InstallationId
+from bot.models import InstallationId, Repo
 from bot.settings import Address
 from bot.store import audit, base
 from bot.store.base import Store
@@ -80,8 +80,45 @@ async def session_caps(store: Store) -> dict[InstallationId, int]:
 
 
 async def forget_settings(store: Store, installation: InstallationId) -> None:
-    sql = "DELETE FROM installation_settings WHERE installation_id = :id"
-    await store.run(sql, id=installation)
+    def work(db: Database) -> None:
+        run(db, "DELETE FROM installation_settings WHERE installation_id = :id", id=installation)
+        run(db, "DELETE FROM account_repositories WHERE installation_id = :id", id=installation)
+
+    await store.write(work)
+
+
+@dataclass(frozen=True)
+class AccountRepository(Record):
+    """An account's `.github`, as we last read it."""
+
+    repo: Repo | None
+    """None: it has none, or the App is not installed on it."""
+    config: str | None
+    problem: str | None
+    know_how: bool
+    read_at: float
+
+
+async def own_repository(store: Store, installation: InstallationId) -> AccountRepository | None:
+    sql = "SELECT repo, config, problem, know_how, read_at FROM account_repositories WHERE installation_id = :id"
+    return await AccountRepository.one(store, sql, id=installation)
+
+
+async def put_own_repository(store: Store, installation: InstallationId, found: AccountRepository) -> None:
+    sql = """
+    INSERT INTO account_repositories (installation_id, repo, config, problem, know_how, read_at)
+    VALUES (:id, :repo, :config, :problem, :know_how, :at)
+    ON CONFLICT (installation_id) DO UPDATE SET repo = excluded.repo, config = excluded.config,
+        problem = excluded.problem, know_how = excluded.know_how, read_at = excluded.read_at
+    """
+    repo = None if found.repo is None else msgspec.json.encode(found.repo).decode()
+    values = {"repo": repo, "config": found.config, "problem": found.problem, "know_how": int(found.know_how)}
+    await store.run(sql, id=installation, at=found.read_at, **values)
+
+
+async def doubt_own_repository(store: Store, installation: InstallationId) -> None:
+    """Have it read again before it is next used."""
+    await store.run("UPDATE account_repositories SET read_at = 0 WHERE installation_id = :id", id=installation)
 
 
 @dataclass(frozen=True)

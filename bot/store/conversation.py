@@ -11,7 +11,8 @@ import msgspec
 
 from bot.kinds import TRAITS
 from bot.models import SessionId, Spot, TurnKey
-from bot.store import repos, sessions
+from bot.store import audit, repos, sessions
+from bot.store.audit import AuditEntry
 from bot.store.base import Store
 from bot.store.records import NewTurn, OfTurn, Record
 from bot.store.rows import Database, insert, one, run, statement
@@ -20,6 +21,8 @@ MESSAGE_KIND = "message"
 """The kind of the event row that says what the agent got."""
 NOTE_KIND = "note"
 """The kind of the event row that says why the agent was started again."""
+ANSWER_KIND = "answer"
+"""The kind of the event row that holds a question and its answer beside the work."""
 
 
 class MessageState(StrEnum):
@@ -29,6 +32,8 @@ class MessageState(StrEnum):
     """It came too late and became a turn."""
     DROPPED = "dropped"
     """The turn was stopped before the agent got it, or its author lost the right to write here."""
+    ANSWERED = "answered"
+    """It was a question, and was answered beside the work."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,13 @@ class StoredMessage(OfTurn):
     author: str
     text: str
     request: NewTurn
+    beside: bool
     at: float
+
+    @property
+    def question(self) -> str:
+        """Name a question for the agent, the gateway and the reply."""
+        return f"{self.session_id}-{self.place}"
 
 
 # A running turn comes before waiting ones. After `work` the agent hears nothing more.
@@ -52,16 +63,23 @@ ORDER BY CASE turns.state WHEN 'running' THEN 0 ELSE 1 END, turns.n LIMIT 1
 """,
     hearing=", ".join(f"'{name}'" for name, traits in TRAITS.items() if traits.hears),
 )
+_AT_WORK = """
+SELECT turns.session_id, turns.n FROM turns JOIN sessions ON sessions.id = turns.session_id
+WHERE sessions.thread_id = :thread_id AND turns.state = 'running' AND turns.step = 'work'
+  AND turns.outcome IS NULL AND turns.stop_requested IS NULL
+ORDER BY turns.n LIMIT 1
+"""
 _INSERT = """
-INSERT INTO messages (source, session_id, turn, place, state, author, text, request, at)
+INSERT INTO messages (source, session_id, turn, place, state, author, text, request, beside, at)
 VALUES (:source, :session, :n, (SELECT COALESCE(MAX(place), 0) + 1 FROM messages WHERE session_id = :session),
-        'waiting', :author, :text, :request, :at)
+        'waiting', :author, :text, :request, :beside, :at)
 """
 _SETTLE = "UPDATE messages SET state = :state WHERE source = :source AND state = 'waiting'"
 
 
-async def keep_for_agent(store: Store, new: NewTurn) -> TurnKey | None:
-    """Store words, once, for the thread's turn that still listens; None: no turn listens."""
+async def keep_for_agent(store: Store, new: NewTurn, *, beside: bool = False) -> TurnKey | None:
+    """Store words, once, for the thread's turn that still listens; None: no turn listens. With `beside`, they are a
+    question, which any agent at work can answer."""
     new, at = replace(new, delivery=None), store.now()
 
     def work(db: Database) -> TurnKey | None:
@@ -69,11 +87,16 @@ async def keep_for_agent(store: Store, new: NewTurn) -> TurnKey | None:
         if known is None:
             if one(db, "SELECT n FROM turns WHERE source = :source", source=new.source):
                 return None
-            known = one(db, _OPEN_TURN, thread_id=repos.home_of(db, new.thread.repo.id, new.thread.number))
+            known = one(
+                db,
+                _AT_WORK if beside else _OPEN_TURN,
+                thread_id=repos.home_of(db, new.thread.repo.id, new.thread.number),
+            )
             if known is None:
                 return None
             words = {"author": new.requester, "text": new.prompt, "request": msgspec.json.encode(new).decode()}
-            run(db, _INSERT, source=new.source, session=known["session_id"], n=known["n"], at=at, **words)
+            about = {"session": known["session_id"], "n": known["n"], "beside": int(beside)}
+            run(db, _INSERT, source=new.source, at=at, **about, **words)
         return TurnKey(known["session_id"], known["n"])
 
     return await store.write(work)
@@ -81,6 +104,11 @@ async def keep_for_agent(store: Store, new: NewTurn) -> TurnKey | None:
 
 async def waiting(store: Store, key: TurnKey) -> list[StoredMessage]:
     return await _in_state(store, key, MessageState.WAITING)
+
+
+async def questions(store: Store, key: TurnKey) -> list[StoredMessage]:
+    """Return the questions for beside the work that have no answer yet."""
+    return [message for message in await waiting(store, key) if message.beside]
 
 
 async def places_heard(store: Store, key: TurnKey) -> list[Spot]:
@@ -97,6 +125,22 @@ async def _in_state(store: Store, key: TurnKey, state: MessageState) -> list[Sto
 async def delivered(store: Store, message: StoredMessage) -> None:
     """Note, also in the turn's events, that the agent has it."""
     await _settle(store, message, MessageState.DELIVERED, text=message.text)
+
+
+async def answered(store: Store, question: StoredMessage, answer: str) -> None:
+    """Note, also in the turn's events and in the audit trail, that it was answered beside the work."""
+    at, key = store.now(), question.key
+    line = json.dumps({"type": ANSWER_KIND, "asked_by": question.author, "question": question.text, "answer": answer})
+    entry = AuditEntry(
+        f"answer:{question.source}", at, question.author, "question answered", key.session, f"beside turn {key.n}"
+    )
+
+    def work(db: Database) -> None:
+        if run(db, _SETTLE, source=question.source, state=MessageState.ANSWERED):
+            note_event(db, key, ANSWER_KIND, line, at)
+            audit.note(db, entry)
+
+    await store.write(work)
 
 
 async def refuse(store: Store, message: StoredMessage) -> None:

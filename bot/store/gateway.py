@@ -26,6 +26,8 @@ class Grant:
     key: TurnKey
     payers: Payers
     model: str
+    fallback: str | None
+    """A second model that the turn may ask."""
     budget_usd: float
     """For this turn alone; 0: only the session's budget limits it."""
     max_requests: int
@@ -35,6 +37,10 @@ class Grant:
     revoked: bool
     refused: str | None = None
     """The reason of the last final refusal."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return (self.model,) if self.fallback is None else (self.model, self.fallback)
 
     @property
     def installation(self) -> InstallationId:
@@ -58,12 +64,22 @@ class RequestContext:
 
 
 @dataclass(frozen=True)
+class RequestSubject:
+    """The model that a request asks, of those that its token admits, and the question that it answers, if any."""
+
+    model: str
+    question: str | None = None
+
+
+@dataclass(frozen=True)
 class GatewayClaim:
     id: str
     token_sha256: str
     reserve_usd: float
     windows: tuple[Window, ...] = ()
     """Windows that have limits beside the turn's own."""
+    about: RequestSubject | None = None
+    """Needed to reserve."""
 
 
 Judge = Callable[[RequestContext], None]
@@ -88,6 +104,7 @@ async def mint(  # noqa: PLR0913 - its one caller names each
     expires_at: float,
     max_requests: int = 2_000,
     concurrency: int = 8,
+    fallback: str | None = None,
     repo: RepoId = NO_REPO,
     user: int = 0,
 ) -> Secret:
@@ -96,13 +113,13 @@ async def mint(  # noqa: PLR0913 - its one caller names each
     payers = {"installation": installation, "repo": repo, "user": user}
     limits = {"budget": budget_usd, "max_requests": max_requests, "concurrency": concurrency, "expires_at": expires_at}
     sql = """
-    INSERT INTO gateway_tokens (token_sha256, session_id, turn, installation_id, repo_id, user_id, model, budget_usd,
-        max_requests, concurrency, expires_at, created_at)
-    VALUES (:sha, :session, :turn, :installation, :repo, :user, :model, :budget, :max_requests, :concurrency,
-        :expires_at, :now)
+    INSERT INTO gateway_tokens (token_sha256, session_id, turn, installation_id, repo_id, user_id, model, fallback,
+        budget_usd, max_requests, concurrency, expires_at, created_at)
+    VALUES (:sha, :session, :turn, :installation, :repo, :user, :model, :fallback, :budget, :max_requests,
+        :concurrency, :expires_at, :now)
     """
-    about = {"sha": digest(token), "session": key.session, "turn": key.n, "model": model, "now": store.now()}
-    await store.run(sql, **about, **payers, **limits)
+    about = {"sha": digest(token), "session": key.session, "turn": key.n, "now": store.now()}
+    await store.run(sql, **about, model=model, fallback=fallback, **payers, **limits)
     return Secret(token)
 
 
@@ -156,7 +173,8 @@ async def reserve(store: Store, claim: GatewayClaim, judge: Judge) -> RequestCon
     now = store.now()
 
     def act(db: Database, found: Grant) -> None:
-        reserve = Reserve(found.model, claim.reserve_usd, now, store.replica)
+        about = claim.about or RequestSubject(found.model)
+        reserve = Reserve(about.model, claim.reserve_usd, now, store.replica, about.question)
         spend.insert(db, claim.id, found.key, found.payers, reserve)
         _count(db, claim)
 
@@ -194,6 +212,7 @@ def _grant(db: Database, token_sha256: str) -> Grant | None:
         key=TurnKey(SessionId(row["session_id"]), row["turn"]),
         payers=Payers(InstallationId(row["installation_id"]), RepoId(row["repo_id"]), row["user_id"]),
         model=row["model"],
+        fallback=row["fallback"],
         budget_usd=row["budget_usd"],
         max_requests=row["max_requests"],
         requests=row["requests"],

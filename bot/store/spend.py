@@ -96,6 +96,8 @@ class Reserve:
     at: float
     replica: str | None = None
     """The one that sees its end, where there are several."""
+    question: str | None = None
+    """Asked beside the work."""
 
 
 async def settle(store: Store, claim_id: str, end: Settlement) -> None:
@@ -132,6 +134,20 @@ async def turn_cost(store: Store, key: TurnKey) -> ModelCost:
     return await store.read(lambda db: of_turn(db, key))
 
 
+async def of_question(store: Store, key: TurnKey, question: str) -> ModelCost:
+    where = "session_id = :session AND turn = :turn AND question = :question"
+    return await store.read(lambda db: _sum(db, where, session=key.session, turn=key.n, question=question))
+
+
+async def by_model(store: Store, key: TurnKey) -> list[tuple[str, float]]:
+    """Return the models that the turn asked, in order, each with its confirmed money."""
+    sql = """
+    SELECT model, SUM(cost_usd) AS usd FROM spend WHERE session_id = :session AND turn = :n
+    GROUP BY model ORDER BY MIN(at), model
+    """
+    return [(row["model"], float(row["usd"])) for row in await store.many(sql, session=key.session, n=key.n)]
+
+
 async def thread_costs(store: Store, thread_id: str) -> list[tuple[TurnKey, ModelCost]]:
     """Return the costs of the turns on the thread that have spent something, in order."""
     sums = """
@@ -152,8 +168,8 @@ def insert(db: Database, claim_id: str, key: TurnKey, payers: Payers, reserve: R
     """Reserve, inside the transaction that judged it."""
     sql = """
     INSERT INTO spend (id, session_id, turn, installation_id, repo_id, user_id, model, state, reserved_usd, at,
-        replica)
-    VALUES (:id, :session, :turn, :installation, :repo, :user, :model, 'reserved', :usd, :at, :replica)
+        replica, question)
+    VALUES (:id, :session, :turn, :installation, :repo, :user, :model, 'reserved', :usd, :at, :replica, :question)
     """
     who = {"installation": payers.installation, "repo": payers.repo, "user": payers.user}
     run(db, sql, id=claim_id, session=key.session, turn=key.n, **who, **asdict(reserve))

@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 from starlette.types import Receive
 
-from bot.models import DeliveryId
+from bot.models import ACCOUNT_REPOSITORY, DeliveryId
 from bot.store.deliveries import DeliveryState, NewDelivery
 
 MEGABYTE = 1024 * 1024
@@ -137,10 +137,16 @@ class Envelope:
     repo_id: int | None = None
     number: int | None = None
     sender: str | None = None
+    repo_name: str | None = None
 
 
 class _Id(msgspec.Struct):
     id: int | None = None
+
+
+class _Named(msgspec.Struct):
+    id: int | None = None
+    name: str | None = None
 
 
 class _Numbered(msgspec.Struct):
@@ -154,7 +160,7 @@ class _Login(msgspec.Struct):
 class _Payload(msgspec.Struct):
     action: str | None = None
     installation: _Id | None = None
-    repository: _Id | None = None
+    repository: _Named | None = None
     issue: _Numbered | None = None
     pull_request: _Numbered | None = None
     sender: _Login | None = None
@@ -183,6 +189,7 @@ def read_envelope(body: bytes | bytearray) -> Envelope:
         repo_id=_whole(payload.repository.id if payload.repository else None),
         number=_whole(about.number if about else payload.number),
         sender=_text(payload.sender.login if payload.sender else None),
+        repo_name=_text(payload.repository.name if payload.repository else None),
     )
 
 
@@ -218,7 +225,8 @@ def is_wanted(event: str, action: str | None, handled: Collection[str]) -> bool:
 def ledger_entry(guid: str, event: str, body: bytes | bytearray, sha256: str, handled: Collection[str]) -> NewDelivery:
     """Keep the body only if a handler wants it. Raise NotJson or UnicodeDecodeError if it is not JSON."""
     seen = read_envelope(body)
-    wanted = is_wanted(event, seen.action, handled)
+    of_account = event != "push" or seen.repo_name == ACCOUNT_REPOSITORY  # there are far too many others
+    wanted = of_account and is_wanted(event, seen.action, handled)
     named = f"`{event}` ({seen.action})" if seen.action else f"`{event}`"
     return NewDelivery(
         guid=DeliveryId(guid),

@@ -104,6 +104,12 @@ def _needed(found: FoundCredential | None) -> Credential:
     return found.credential
 
 
+def elsewhere(title: str) -> str:
+    return (
+        f"Forgehand reaches the model through {title}, with the operator's identity there. It would not use this key."
+    )
+
+
 @dataclass(frozen=True)
 class Trial:
     works: bool
@@ -112,6 +118,8 @@ class Trial:
 
 async def proven(name: str, given: Secret, model: ModelSettings, source: str = "the form") -> Secret:
     """Try a key before it is stored. Otherwise only the next session would notice that it does not work."""
+    if model.provider.at is not None:
+        raise UserError(elsewhere(model.provider.at.title))
     key = Secret(require_storable(name, given))
     found = FoundCredential(Credential(key, name == OAUTH_TOKEN), name, source)
     trial = await try_out(found, model.upstream, model.model)
@@ -122,7 +130,7 @@ async def proven(name: str, given: Secret, model: ModelSettings, source: str = "
 
 async def try_out(found: FoundCredential, upstream_url: str, model: str) -> Trial:
     upstream = Upstream(upstream_url, READ_SECONDS)
-    headers, _ = dialect.forwarded([(b"anthropic-version", b"2023-06-01")], found.credential, Dialect())
+    headers = dialect.forwarded([(b"anthropic-version", b"2023-06-01")], found.credential, Dialect())
     body = {"model": model, "messages": [{"role": "user", "content": "Does this key work?"}]}
     try:
         async with upstream.ask(PATH, headers, json.dumps(body).encode()) as answer:

@@ -120,7 +120,8 @@ class DeliveryLog:
         """Never repeat what a webhook has brought, whatever the store remembers. A delivery that a person sent again
         after our first look is meant for us."""
         last = each.last
-        handled = bodies.is_wanted(last.event, last.action, HANDLED_EVENTS)
+        # Only a body says whether a push matters, and what a lost one said is read again soon.
+        handled = last.event != "push" and bodies.is_wanted(last.event, last.action, HANDLED_EVENTS)
         in_time = not mark.is_history(last.at, last.id) and last.at > self._store.now() - MAX_AGE_SECONDS
         return handled and in_time and (self._reading.poll_seconds > 0 or not each.accepted)
 

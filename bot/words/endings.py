@@ -134,8 +134,19 @@ def agent_left_no_result(exit_code: int | None) -> str:
     return f"The agent's process ended without a result{code}."
 
 
-def provider_refused() -> str:
-    return "The model's provider does not accept the credential in use. The operator finds details in the log."
+PROVIDER_TROUBLES = {
+    "provider_clock": "The model's provider says that the clock of Forgehand's machine is wrong.",
+    "provider_denied": "The model's provider does not let the operator's key use this model.",
+    "provider_expired": "The operator's key for the model's provider has expired.",
+    "provider_key": "The model's provider does not accept the operator's key.",
+    "provider_model": "The model's provider has no such model in the region that the operator chose.",
+}
+"""What the gateway has noted of an answer."""
+
+
+def provider_refused(reason: str | None = None) -> str:
+    known = "The model's provider does not accept the credential in use."
+    return f"{PROVIDER_TROUBLES.get(reason or '', known)} The operator finds details in the log."
 
 
 def token_ended() -> str:

@@ -26,6 +26,18 @@ def help_text(command: str, forms: Iterable[tuple[str, str]], options: Iterable[
     return "\n".join(["| comment | what happens |", "|---|---|", *rows, "", rules])
 
 
+MOST_OWN = 50
+
+
+def own_commands(command: str, names: Sequence[str]) -> str:
+    """List what a repository's `.claude` adds; empty if that is nothing."""
+    if not names:
+        return ""
+    more = f" and {len(names) - MOST_OWN} more" if len(names) > MOST_OWN else ""
+    listed = ", ".join(shown(f"{command} /{name}", 200) for name in names[:MOST_OWN])
+    return f"Commands and skills of this repository's `.claude`; words may follow: {listed}{more}."
+
+
 def as_of(at: float, login: str) -> str:
     return f"As of {moment(at)}, when {shown(login, 60)} asked."
 

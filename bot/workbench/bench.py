@@ -43,7 +43,9 @@ class Workbench:
         self._left_out: tuple[str, ...] = ()
 
     async def execute(self) -> Report:
-        Prices(self._means.model.prices).of(self._job.model)
+        prices = Prices.at(self._means.model)
+        for model in self._job.models:
+            prices.of(model)
         if not self._job.prompt.strip():
             raise UserError(words.NO_PROMPT)
         if len(self._job.prompt.encode("utf-8", "replace")) > LONGEST_PROMPT:

@@ -42,10 +42,17 @@ class WorkbenchJob:
     isolate: bool
     subagents: Subagents
     effort: str | None = None
+    fallback: str | None = None
+    task_tokens: int | None = None
+    basic_api: bool = False  # as in AgentRun
 
     @property
     def key(self) -> TurnKey:
         return TurnKey(self.id, 1)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return (self.model,) if self.fallback is None else (self.model, self.fallback)
 
     @property
     def branch(self) -> str:

@@ -72,8 +72,7 @@ async def _land(work: BroughtWork) -> Landed:
     if not changes:
         return Landed()
     # nothing is published here, so a secret does not hold the work: the person should look before a push
-    credentials = (work.means.model.api_key, work.means.model.oauth_token)
-    known = Redactor(secret.reveal() for secret in credentials if secret)
+    known = Redactor(secret.reveal() for secret in work.means.model.secrets())
     with_secrets = await push_policy.paths_with_secrets(quarantine, changes, known)
     verdict = push_policy.check(changes, workflows_approved=True, existing=existing)
     notes = (words.secret_in_work(with_secrets),) if with_secrets else ()

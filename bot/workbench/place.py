@@ -17,6 +17,7 @@ from bot.sessions.money.budget import Prices
 from bot.store.base import Store
 from bot.web.credentials import from_settings
 from bot.web.gateway import Dialect, Gateway
+from bot.web.gateway.providers.choice import chosen
 from bot.web.server import Server
 from bot.workbench import slots, words
 from bot.workbench.job import Audience, WorkbenchJob, WorkbenchMeans
@@ -59,9 +60,8 @@ async def opened(
         for left in await choice.provider.find(LABELS):  # of a killed run: the slot is ours now
             await left.terminate()
         model = means.model
-        gateway = Gateway(
-            store, from_settings(model), model.upstream, table=Prices(model.prices), dialect=Dialect(model.admitted)
-        )
+        provider = chosen(model, from_settings(model))
+        gateway = Gateway(store, provider, table=Prices.at(model), dialect=Dialect(model.admitted))
         stack.push_async_callback(gateway.close)
         egress = await _sockets(stack, choice, gateway, means)
         spec = EnvironmentSpec(LABELS, public_repository=False, lifetime_seconds=job.timeout_seconds + SPARE_SECONDS)

@@ -83,6 +83,7 @@ class WorkbenchRun:
             job.key,
             NOBODY,
             model=job.model,
+            fallback=job.fallback,
             budget_usd=job.budget_usd,
             expires_at=time.time() + job.timeout_seconds + TOKEN_SLACK_SECONDS,
         )
@@ -96,7 +97,10 @@ class WorkbenchRun:
                 resume=False,
                 max_turns=job.max_turns,
                 effort=job.effort,
+                fallback=budget.full_name(job.fallback) if job.fallback is not None else None,
+                basic_api=job.basic_api,
                 budget_usd=job.budget_usd,
+                task_tokens=job.task_tokens,
                 timeout_seconds=job.timeout_seconds,
                 subagents=job.subagents,
                 instructions=await asyncio.to_thread(instructions, snapshot),
@@ -144,7 +148,9 @@ class WorkbenchRun:
             return RunVerdict(found.outcome, words.OUT_OF_CREDIT, found.error)
         found = await moves.blame_gateway_or_provider(self._store, job.key, found)
         if found.error and found.error.startswith("provider_"):
-            return RunVerdict(found.outcome, words.provider_refused(found.error.removeprefix("provider_")), found.error)
+            status_code = found.error.removeprefix("provider_")
+            said = words.foreign_refused(found.detail) if job.basic_api else words.provider_refused(status_code)
+            return RunVerdict(found.outcome, said, found.error)
         if status.error and found.error == "no_result":
             return RunVerdict(found.outcome, status.error, found.error)
         return found

@@ -168,6 +168,12 @@ def provider_refused(status: str) -> str:
     return f"The model's provider does not accept the key ({status}): check ANTHROPIC_API_KEY."
 
 
+def foreign_refused(trouble: str | None) -> str:
+    return (
+        f"{(trouble or '').partition(' The operator')[0]} Check the settings that go with FORGEHAND_PROVIDER.".strip()
+    )
+
+
 def held(paths: Iterable[tuple[str, str]]) -> str:
     rows = [f"{shown(path, 120)} ({why})" if path else why for path, why in paths]
     more = f", and {len(rows) - 10} more" if len(rows) > 10 else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import posixpath
 import re
 import unicodedata
@@ -24,6 +26,15 @@ class Subagents:
 
 
 @dataclass(frozen=True)
+class Plugin:
+    """Skills, agents and commands that the host gives to the agent, as files by their paths."""
+
+    name: str
+    files: Mapping[str, bytes]
+    executable: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class AgentRun:
     turn: int
     prompt: str
@@ -40,9 +51,15 @@ class AgentRun:
     permission: str = "auto"  # auto, ask or plan
     subagents: Subagents | None = None  # None: no limit, and the agent does not ask
     schema: dict[str, Any] | None = None
+    basic_api: bool = False  # the model's provider takes no experimental parts of the API
     effort: str | None = None  # how hard the model thinks; None: as the program has it
+    fallback: str | None = None  # the model that goes on when `model` is overloaded or not available
+    task_tokens: int | None = None  # the model is told that it has about so many, and paces itself; None: it is not
     attempt: int = 0  # the number of this run in its turn, from 0
     beside: Mapping[str, Path] = field(default_factory=dict)  # the prompt's files on the host, by their names inside
+    plugins: Sequence[Plugin] = ()
+    folder_rules: Mapping[str, str] = field(default_factory=dict)  # given to an agent that first touches the folder
+    known_folders: tuple[str, ...] = ()  # whose rules the agent has already, but not its sub-agents
 
 
 class Decoder(Protocol):
@@ -63,6 +80,9 @@ class Agent(Protocol):
 
     def message(self, text: str) -> bytes:
         """Encode a person's words as one line for stdin; the agent must not interpret commands in them."""
+
+    def question(self, request_id: str, text: str) -> bytes:
+        """Encode a question for beside the work: the agent answers it from what it knows, with no final line."""
 
     def allow(self, request_id: str, tool_input: dict[str, Any] | None = None) -> bytes:
         """Encode the line for stdin that allows a tool call, as asked or with this input."""
@@ -93,9 +113,36 @@ def instructions_path(layout: Layout, turn: int, attempt: int = 0) -> str:
     return posixpath.join(turn_folder(layout, turn, attempt), "instructions.md")
 
 
+def folder_rules_path(layout: Layout, turn: int, attempt: int = 0) -> str:
+    """Return the list of folders with rules; `runner/folder_rules` reads it."""
+    return posixpath.join(turn_folder(layout, turn, attempt), "folder-rules.json")
+
+
+def folder_rules_files(run: AgentRun, layout: Layout) -> dict[str, bytes]:
+    """Write one file for each folder with rules, where the agent can read it, and the list of all."""
+    named = {folder: f"{number:03}.md" for number, folder in enumerate(sorted(run.folder_rules), 1)}
+    below = posixpath.join(context_folder(layout, run.turn, run.attempt), "rules")
+    found = {posixpath.join(below, name): run.folder_rules[folder].encode() for folder, name in named.items()}
+    listed = {
+        "work": layout.work,
+        "folders": [
+            {"folder": folder, "file": name, "known": folder in run.known_folders} for folder, name in named.items()
+        ],
+    }
+    path = folder_rules_path(layout, run.turn, run.attempt)
+    return {**found, path: json.dumps(listed).encode()} if named else {}
+
+
 def context_folder(layout: Layout, turn: int, attempt: int = 0) -> str:
     """Return the folder of the files beside a prompt. It is outside the work tree, so they do not come home."""
     return posixpath.join(turn_folder(layout, turn, attempt), "context")
+
+
+def plugin_folder(layout: Layout, run: AgentRun, name: str) -> str:
+    """Return the folder of a plugin, outside the work tree for the same reason. Nobody inside can know its path before
+    the run and leave a hook there."""
+    secret = hashlib.sha256(f"plugins:{run.token}".encode()).hexdigest()[:16]
+    return posixpath.join(turn_folder(layout, run.turn, run.attempt), f"plugins-{secret}", name)
 
 
 REPLACEMENT = "\ufffd"

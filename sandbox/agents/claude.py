@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from sandbox.agents import claude_lines, events
+from sandbox.agents import claude_lines, claude_models, events
 from sandbox.agents.base import (
     AgentRun,
     Decoder,
     clean,
     context_folder,
     first_lines,
+    folder_rules_path,
     instructions_path,
     one_line,
+    plugin_folder,
     shorten,
 )
 from sandbox.agents.claude_lines import slim
@@ -35,12 +38,20 @@ UNFIT_TOOLS = (
     "Workflow",  # starts dozens of agents that we cannot count
     "ListAgents",  # there are no other sessions and no background agents
     "SendMessage",
-    "Skill",  # the program's own are switched off, and the repository's are not read
     "ReportFindings",  # reviews use our schema
     "Bash(git push *)",  # the host pushes; inside there is neither a remote nor a credential
 )
-SETTINGS: dict[str, Any] = {"attribution": {"commit": "", "pr": ""}, "includeCoAuthoredBy": False}
+SKILL = "Skill"
+"""The tool that reads a skill. The program's own skills are switched off."""
+SETTINGS: dict[str, Any] = {
+    "attribution": {"commit": "", "pr": ""},
+    "includeCoAuthoredBy": False,
+    "disableSkillShellExecution": True,  # reading a skill runs nothing: the agent runs commands, as any others
+    "enabledPlugins": {"cc-plugin-plugin-authoring@builtin": False},  # a skill that no turn needs
+}
 LEAST_BUDGET_USD = 0.01
+TOUCHING_TOOLS = "Read|Edit|Write|NotebookEdit|Bash|Glob|Grep"
+HOOK_SECONDS = 10
 
 
 class Claude:
@@ -54,26 +65,24 @@ class Claude:
         flags += ["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
         # A rule that asks holds in every mode: the host decides on each sub-agent even if everything else is allowed.
         asks = {"permissions": {"ask": sorted(SPAWNING)}} if run.subagents is not None else {}
-        flags += ["--setting-sources", "", "--strict-mcp-config", "--settings", json.dumps({**SETTINGS, **asks})]
+        settings = {**SETTINGS, **asks, **_hooks(run, layout)}
+        flags += ["--setting-sources", "", "--strict-mcp-config", "--settings", json.dumps(settings)]
         flags += ["--permission-prompt-tool", "stdio", "--permission-mode", PERMISSION_MODES[run.permission]]
-        flags += ["--model", _plain(run.model)]
-        if run.budget_usd is not None:
-            flags += ["--max-budget-usd", f"{max(run.budget_usd, LEAST_BUDGET_USD):.4f}"]
-        flags += ["--system-prompt-snapshot", "off"]  # a resumed session must not keep the old rules
+        flags += [*_thinking(run), "--system-prompt-snapshot", "off"]  # a resumed session must not keep the old rules
         flags += ["--resume" if run.resume else "--session-id", _plain(run.agent_session_id)]
-        if run.effort is not None:
-            flags += ["--effort", _plain(run.effort)]
         if run.max_turns is not None:
             flags += ["--max-turns", str(run.max_turns)]
         if run.instructions:
             flags += ["--append-system-prompt-file", instructions_path(layout, run.turn, run.attempt)]
-        if run.beside:
+        if run.beside or run.folder_rules:
             flags += ["--add-dir", context_folder(layout, run.turn, run.attempt)]
+        for plugin in run.plugins:
+            flags += ["--plugin-dir", plugin_folder(layout, run, _plain(plugin.name))]
         if run.schema is not None:
             flags += ["--json-schema", json.dumps(run.schema)]
         if run.allowed_tools:
             flags += ["--allowedTools", *map(_plain, run.allowed_tools)]
-        unfit: tuple[str, ...] = UNFIT_TOOLS
+        unfit: tuple[str, ...] = UNFIT_TOOLS if run.plugins else (*UNFIT_TOOLS, SKILL)
         if run.subagents is not None and run.subagents.most < 1:
             unfit += tuple(sorted(SPAWNING))
         return [*flags, "--disallowedTools", *map(_plain, (*unfit, *run.denied_tools))]
@@ -82,6 +91,7 @@ class Claude:
         at_once = run.subagents.at_once if run.subagents is not None else 0
         return {
             **({"CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": str(at_once)} if at_once else {}),
+            **({"CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS": "1"} if run.basic_api else {}),
             "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH": "1",  # a sub-agent starts none
             "CLAUDE_CODE_DISABLE_WORKFLOWS": "1",
             "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",
@@ -103,6 +113,10 @@ class Claude:
     def message(self, text: str) -> bytes:
         # `client_composed`: the program looks for no slash commands and no @files in a person's words.
         return _line({"type": "user", "message": {"role": "user", "content": text}, "client_composed": True})
+
+    def question(self, request_id: str, text: str) -> bytes:
+        asked = {"subtype": "side_question", "question": text}
+        return _line({"type": "control_request", "request_id": request_id, "request": asked})
 
     def allow(self, request_id: str, tool_input: dict[str, Any] | None = None) -> bytes:
         changed = {} if tool_input is None else {"updatedInput": tool_input}
@@ -126,6 +140,30 @@ class Claude:
 
     def own_paths(self, layout: Layout) -> Sequence[str]:
         return [posixpath.join(layout.home, name) for name in (".claude", ".claude.json")]
+
+
+def _thinking(run: AgentRun) -> list[str]:
+    """Choose who thinks, how hard, and how much of it."""
+    flags = ["--model", _plain(run.model)]
+    if run.fallback is not None:
+        flags += ["--fallback-model", _plain(run.fallback)]
+    if run.effort is not None:
+        flags += ["--effort", _plain(run.effort)]
+    if run.budget_usd is not None:
+        flags += ["--max-budget-usd", f"{max(run.budget_usd, LEAST_BUDGET_USD):.4f}"]
+    if run.task_tokens is not None:
+        flags += ["--task-budget", str(run.task_tokens)]
+    return flags
+
+
+def _hooks(run: AgentRun, layout: Layout) -> dict[str, Any]:
+    """Let the program run our script after its calls. The program itself would read rules from the work tree."""
+    if not run.folder_rules:
+        return {}
+    script, rules = posixpath.join(layout.runner, "folder_rules.py"), folder_rules_path(layout, run.turn, run.attempt)
+    command = shlex.join([layout.python, "-I", "-S", "-B", script, rules])
+    hook = [{"type": "command", "command": command, "timeout": HOOK_SECONDS}]
+    return {"hooks": {"PostToolUse": [{"matcher": TOUCHING_TOOLS, "hooks": hook}], "PreCompact": [{"hooks": hook}]}}
 
 
 def _response(request_id: str, answer: dict[str, Any]) -> bytes:
@@ -167,6 +205,7 @@ class ClaudeDecoder:
         self._cwd = ""
         self._edits: dict[str, Edit] = {}
         self._spawns: set[str] = set()
+        self._models = claude_models.ModelWatch()
 
     def feed(self, line: str | bytes) -> list[events.AgentEvent]:
         text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
@@ -192,23 +231,24 @@ class ClaudeDecoder:
                 return [_ended(line)]
             case claude_lines.ControlRequest():
                 return [self._asked(line)]
-            case claude_lines.StreamEvent():
-                return [events.AgentNoted("stream_event")]
-            case claude_lines.ToolProgress():
-                return [events.AgentNoted("tool_progress")]
+            case claude_lines.ControlResponse():
+                return [_answered(line.response)]
+            case claude_lines.StreamEvent() | claude_lines.ToolProgress():
+                return [events.AgentNoted(str(line.__struct_config__.tag))]
             case claude_lines.Other():
                 return [events.AgentNoted(one_line(line.type, 80))]
 
     def _system(self, line: claude_lines.System) -> events.AgentEvent:
         if line.subtype == "init":
             self._cwd = line.cwd
+            self._models.begun(line.model)
             return events.SessionStarted(
                 one_line(line.session_id, 80), one_line(line.model, 80), one_line(line.claude_code_version, 40)
             )
         if line.subtype == "api_retry":
             delay = min(max(line.retry_delay_ms, 0.0) / 1000, 86_400.0)
             return events.Retrying(_count(line.attempt), line.error_status, one_line(line.error, 80), delay)
-        return events.AgentNoted(f"system/{one_line(line.subtype, 80)}")
+        return self._models.noted(line) or events.AgentNoted(f"system/{one_line(line.subtype, 80)}")
 
     def _assistant(self, line: claude_lines.Assistant) -> list[events.AgentEvent]:
         if line.error:
@@ -220,6 +260,7 @@ class ClaudeDecoder:
                     found.append(events.AgentSaid(clean(block.text), line.parent_tool_use_id))
                 case claude_lines.ClaudeToolUse():
                     found.append(self._called(block, line.parent_tool_use_id))
+        found += self._models.answered(line)
         return found or [events.AgentNoted("assistant")]
 
     def _called(self, block: claude_lines.ClaudeToolUse, parent: str | None) -> events.ToolCalled:
@@ -270,6 +311,15 @@ def _part_text(part: Any) -> str:
         return ""
     text = part.get("text")
     return text if isinstance(text, str) else f"[{one_line(str(part.get('type')), 40)}]"
+
+
+def _answered(response: claude_lines.ClaudeResponse) -> events.AgentEvent:
+    """Read the answer to a side question; a `synthetic` one is an error in the program's words."""
+    if response.subtype == "success" and (answer := response.response) is not None and answer.response is not None:
+        return events.SideAnswered(response.request_id, clean(answer.response), ok=not answer.synthetic)
+    if response.subtype == "error":
+        return events.SideAnswered(response.request_id, "", ok=False)
+    return events.AgentNoted("control_response")
 
 
 def _ended(line: claude_lines.ClaudeResult) -> events.AgentEnded:

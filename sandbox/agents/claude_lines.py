@@ -45,8 +45,16 @@ class Image(msgspec.Struct, tag="image", omit_defaults=True):
 Block = ClaudeText | ClaudeToolUse | ToolResult | Thinking | RedactedThinking | Image
 
 
+class ClaudeUsage(msgspec.Struct, omit_defaults=True):
+    input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+
 class ClaudeMessage(msgspec.Struct, omit_defaults=True):
     content: str | list[Block] = ""
+    model: str = ""
+    usage: ClaudeUsage | None = None
 
 
 class TaskRef(msgspec.Struct, omit_defaults=True):
@@ -55,6 +63,11 @@ class TaskRef(msgspec.Struct, omit_defaults=True):
 
 class TaskResult(msgspec.Struct, omit_defaults=True):
     task: TaskRef | None = None
+
+
+class CompactMetadata(msgspec.Struct, omit_defaults=True):
+    pre_tokens: int = 0
+    post_tokens: int = 0
 
 
 class System(msgspec.Struct, tag="system", omit_defaults=True):
@@ -67,6 +80,10 @@ class System(msgspec.Struct, tag="system", omit_defaults=True):
     retry_delay_ms: float = 0.0
     error_status: int | None = None
     error: str = ""
+    trigger: str = ""
+    original_model: str = ""
+    fallback_model: str = ""
+    compact_metadata: CompactMetadata = msgspec.field(default_factory=CompactMetadata)
 
 
 class Assistant(msgspec.Struct, tag="assistant", omit_defaults=True):
@@ -103,6 +120,21 @@ class ControlRequest(msgspec.Struct, tag="control_request", omit_defaults=True):
     request: ClaudeQuestion = msgspec.field(default_factory=ClaudeQuestion)
 
 
+class SideAnswer(msgspec.Struct, omit_defaults=True):
+    response: str | None = None
+    synthetic: bool = False
+
+
+class ClaudeResponse(msgspec.Struct, omit_defaults=True):
+    subtype: str = ""
+    request_id: str = ""
+    response: SideAnswer | None = None
+
+
+class ControlResponse(msgspec.Struct, tag="control_response", omit_defaults=True):
+    response: ClaudeResponse = msgspec.field(default_factory=ClaudeResponse)
+
+
 class StreamEvent(msgspec.Struct, tag="stream_event", omit_defaults=True):
     pass
 
@@ -117,7 +149,7 @@ class Other(msgspec.Struct, omit_defaults=True):
     type: str
 
 
-Known = System | Assistant | ClaudeUser | ClaudeResult | ControlRequest | StreamEvent | ToolProgress
+Known = System | Assistant | ClaudeUser | ClaudeResult | ControlRequest | ControlResponse | StreamEvent | ToolProgress
 Line = Known | Other
 
 _fast: msgspec.json.Decoder[Known] = msgspec.json.Decoder(Known)
@@ -222,7 +254,7 @@ LONG = 1 << 20
 MOST_PARTS = 500_000
 """Commas and brackets in a line longer than `LONG`. Millions of tiny values take seconds to parse and a gigabyte to
 hold, and no agent writes them. Long texts and images have few."""
-WHOLE = (ClaudeResult, ControlRequest)
+WHOLE = (ClaudeResult, ControlRequest, ControlResponse)
 
 
 def slim(line: bytes, cap: int) -> str:

@@ -14,6 +14,32 @@ class SessionStarted:
 
 
 @dataclass(frozen=True)
+class ModelAnswered:
+    """The main agent got an answer. It fills `tokens` of the model's `window`, which is 0 if nobody knows it."""
+
+    model: str
+    tokens: int
+    window: int
+
+
+@dataclass(frozen=True)
+class ModelSwitched:
+    """The agent's program asks the fallback from now on. That counts once the fallback has answered."""
+
+    model: str
+    fallback: str
+    reason: str  # overloaded, server_error, model_not_found, permission_denied, refusal, …
+
+
+@dataclass(frozen=True)
+class ContextCompacted:
+    """The program has replaced most of the conversation by a summary."""
+
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
 class AgentSaid:
     text: str
     parent: str | None = None  # set when a sub-agent said it
@@ -77,6 +103,15 @@ class PermissionAsked:
 
 
 @dataclass(frozen=True)
+class SideAnswered:
+    """The end of a question that was asked beside the work; not `ok`: there is no answer."""
+
+    request_id: str
+    text: str
+    ok: bool
+
+
+@dataclass(frozen=True)
 class SubagentRefused:
     """A sub-agent was called and did not start: too many `at_once`, or the host said no."""
 
@@ -118,6 +153,9 @@ TODO_TOOLS = frozenset(("TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "Ta
 
 AgentEvent = (
     SessionStarted
+    | ModelAnswered
+    | ModelSwitched
+    | ContextCompacted
     | AgentSaid
     | ToolCalled
     | ToolReturned
@@ -125,6 +163,7 @@ AgentEvent = (
     | TodoChanged
     | Retrying
     | PermissionAsked
+    | SideAnswered
     | SubagentRefused
     | AgentEnded
     | AgentNoted

@@ -6,7 +6,7 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -136,8 +136,8 @@ class E2BEnvironment:
         head = [{"path": path, "size": len(data), "executable": executable}]
         await self._put(json.dumps(head).encode() + b"\n" + data)
 
-    async def write_many(self, files: Mapping[str, bytes]) -> None:
-        head = [{"path": path, "size": len(data), "executable": False} for path, data in files.items()]
+    async def write_many(self, files: Mapping[str, bytes], *, executable: Collection[str] = ()) -> None:
+        head = [{"path": path, "size": len(data), "executable": path in executable} for path, data in files.items()]
         await self._put(json.dumps(head).encode() + b"\n" + b"".join(files.values()))
 
     async def upload(self, source: Path, path: str) -> None:

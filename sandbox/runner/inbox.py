@@ -12,10 +12,12 @@ from typing import NamedTuple
 class InboxMessage(NamedTuple):
     id: str
     line: bytes
+    quiet: bool = False
+    """No final line of the agent follows it."""
 
 
 class Inbox:
-    """Messages in `inbox/*.json` ({"id", "line"}); `delivered/ID` says that the agent got one."""
+    """Messages in `inbox/*.json` ({"id", "line", "quiet"}); `delivered/ID` says that the agent got one."""
 
     def __init__(self, folder: Path) -> None:
         self._inbox = folder / "inbox"
@@ -58,4 +60,4 @@ def _parse(path: Path) -> InboxMessage | None:
         return None
     if not isinstance(name, str) or not isinstance(line, str) or Path(name).name != name:
         return None
-    return InboxMessage(name, line.encode("utf-8").rstrip(b"\n") + b"\n")
+    return InboxMessage(name, line.encode("utf-8").rstrip(b"\n") + b"\n", found.get("quiet") is True)

@@ -116,7 +116,8 @@ class Supervisor:
         if self._message is None:
             return False
         self._unsent = self._message.line
-        self._final = False  # another final line will follow, after this message or within the present answer
+        if not self._message.quiet:
+            self._final = False  # another final line will follow, after this message or within the present answer
         return True
 
     def _close_if_idle(self) -> None:

@@ -30,7 +30,7 @@ from bot.sessions.money.spending_limits import Ceilings
 from bot.settings import Secret
 from bot.store import gateway as rows
 from bot.store.base import Store
-from bot.web.gateway import Credential, Gateway
+from bot.web.gateway import AnthropicApi, Credential, Gateway
 from bot.web.server import Server, tcp_socket
 from tests.world.gateway import MESSAGES, MODEL
 
@@ -138,7 +138,7 @@ async def keep_gate(upstream: str, folder: str) -> None:
         max_requests=1_000_000,
         concurrency=1000,
     )
-    gateway = Gateway(store, credential, upstream, ceilings=Ceilings(day_usd=1e6, month_usd=1e6))
+    gateway = Gateway(store, AnthropicApi(upstream, credential), ceilings=Ceilings(day_usd=1e6, month_usd=1e6))
     listener = tcp_socket("127.0.0.1", 0)
     async with Server(gateway, listener):  # as sandboxes come to it
         print(listener.getsockname()[1], token.reveal(), flush=True)

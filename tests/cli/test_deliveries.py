@@ -118,6 +118,15 @@ async def test_a_config_file_is_explained_or_its_mistakes_are_named_with_their_l
     file.write_text("permission: ask\ntools:\n  allowed: [Bash(npm test *)]\n", encoding="utf-8")
     fine = await forgehand({"PATH": "", "HOME": str(tmp_path)}, "config", "check", str(file))
     assert fine.code == 0 and "permission: ask" in fine.out and "tools.allowed: Bash(npm test *)" in fine.out
+    file.write_text(
+        "checks: all\npaths: {pay/**: {checks: pays, budget: 2}, web/**: {checks: webs}}\n", encoding="utf-8"
+    )
+    there = await forgehand({"PATH": "", "HOME": str(tmp_path)}, "config", "check", str(file), "--in", "pay/src")
+    assert (
+        "checks: all, pays (" in there.out
+        and "budget: 2.0 (" in there.out
+        and "paths: pay/**: checks, budget" in there.out
+    )
     file.write_text("permission: maybe\nbudgt: 3\ntools:\n  denied: ['--flag']\n", encoding="utf-8")
     wrong = await forgehand({"PATH": "", "HOME": str(tmp_path)}, "config", "check", str(file))
     assert wrong.code == 1

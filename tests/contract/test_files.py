@@ -17,7 +17,9 @@ from tests.world.environments import shell
 async def test_write_read_stat_list(env: EnvironmentPrimitives) -> None:
     work = env.layout.work
     await env.write(f"{work}/a/b/c.txt", b"hello")
-    await env.write_many({f"{work}/a/x": b"1", f"{work}/a/y": b"22"})
+    await env.write_many({f"{work}/a/x": b"1", f"{work}/a/y": b"22"}, executable={f"{work}/a/y"})
+    assert (await env.exec(["test", "-x", f"{work}/a/y"])).exit_code == 0
+    assert (await env.exec(["test", "-x", f"{work}/a/x"])).exit_code == 1
     assert await env.read(f"{work}/a/b/c.txt") == b"hello"
     assert await env.read(f"{work}/a/b/c.txt", offset=1, limit=3) == b"ell"
     assert await env.read(f"{work}/a/b/c.txt", offset=5) == b""

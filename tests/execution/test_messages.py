@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from sandbox.agents.events import SideAnswered
 from tests.execution.bench import Bench, until
 
 
@@ -34,6 +37,24 @@ async def test_steering_is_truthful_while_the_agent_finishes(bench: Bench) -> No
     heard = [text.removeprefix("heard ") for text in await bench.texts() if text.startswith("heard")]
     assert heard == [name for name, given in answers.items() if given]
     assert list(answers.values())[-1] is False
+
+
+async def test_questions_do_not_keep_a_finished_agent(bench: Bench) -> None:
+    """No final line follows them, so nobody may wait for one. Here the agent ends while the first is half sent."""
+    go = bench.root / "go"
+    inbox = bench.out / "turn-1" / "inbox"
+    await bench.execution.start(bench.run(["wait_for", str(go)], timeout=10.0))
+    asking: list[asyncio.Task[bool]] = []
+    for number, words in enumerate(["x" * 500_000, "why"]):
+        asking.append(asyncio.create_task(bench.execution.ask(1, f"q-{number}", words)))
+        await until(lambda: len([*inbox.glob("*.json")]) == len(asking) + 1)
+    go.touch()
+    assert await asyncio.gather(*asking) == [True, True]
+    lines = [line async for chunk in bench.execution.follow(1, 0) for line in chunk.lines]
+    status = await bench.execution.status(1)
+    assert (status.exit_code, status.timed_out) == (0, False)
+    events = [event for line in lines for event in bench.execution.agent.decoder().feed(line)]
+    assert SideAnswered("q-1", "about why", ok=True) in events
 
 
 async def test_a_message_before_the_start_is_not_lost(bench: Bench) -> None:

@@ -28,7 +28,7 @@ from bot.settings import Secret
 from bot.store import gateway as rows
 from bot.store import spend
 from bot.store.base import Store
-from bot.web.gateway import Credential, Gateway, Tuning, model_request
+from bot.web.gateway import AnthropicApi, Credential, Gateway, Tuning, model_request
 from tests.world.stored import file_of
 
 MODEL = "claude-sonnet-5-5"
@@ -170,7 +170,7 @@ class Service:
             return Credential(Secret("sk-x"))
 
         tuning = Tuning(patience_seconds=0.05, check_seconds=0.005)
-        return cls(store, Gateway(store, credential, url, tuning=tuning), way)
+        return cls(store, Gateway(store, AnthropicApi(url, credential), tuning=tuning), way)
 
     async def ended(self) -> None:
         await self.gateway.close()
@@ -249,7 +249,7 @@ async def history(made: Bench, seed: int) -> tuple[float, float, float]:
     old: list[tuple[Service, list[asyncio.Task[None]]]] = []
     for _ in range(chance.randrange(1, 6)):
         bodies = [body_of(chance, key.session) for _ in range(chance.randrange(1, 6))]
-        sizes = [model_request.read(body, allowed_model=MODEL).sizes for body in bodies]
+        sizes = [model_request.read(body, allowed=[MODEL]).sizes for body in bodies]
         reserve = max([reserve, *(budget.estimate(one, PRICE).usd for one in sizes)])
         leaving = [chance.random() * 0.03 if chance.random() < 0.3 else None for _ in bodies]
         service = made.service

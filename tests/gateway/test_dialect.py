@@ -68,7 +68,8 @@ async def test_whoever_makes_up_betas_fills_no_log(rig: Rig, caplog: pytest.LogC
         ({"context_management": {"edits": [{"type": ["x"]}]}}, "x"),
         ({"context_management": {"edits": "all"}}, "context_management"),
         ({"context_management": {"edits": [], "more": 1}}, "context_management"),
-        ({"output_config": {"effort": "low", "task_budget": {"type": "tokens", "total": 1}}}, "task_budget"),
+        ({"output_config": {"effort": "low", "task_budget": {"type": "dollars", "total": 1}}}, "task_budget"),
+        ({"output_config": {"task_budget": {"type": "tokens", "total": 1, "model": "best"}}}, "task_budget"),
         ({"x\n[y](z)": 1}, "x??y??z?"),
     ],
 )
@@ -89,12 +90,12 @@ async def test_a_field_that_nobody_knows_is_refused_with_what_to_do(
 
 
 async def test_what_the_operator_names_goes_on(tmp_path: Path) -> None:
-    admitted = Dialect(frozenset({"thread_id", "message-threads-2026-08-12", "compact_20260112", "task_budget"}))
+    admitted = Dialect(frozenset({"thread_id", "message-threads-2026-08-12", "compact_20260112", "verbosity"}))
     async with rigged(tmp_path / "data", dialect=admitted) as rig:
         assert await betas(rig, "message-threads-2026-08-12") == "message-threads-2026-08-12"
         token, _ = await rig.token()
         more: dict[str, Any] = {"thread_id": "t", "context_management": {"edits": [{"type": "compact_20260112"}]}}
-        assert (await rig.ask(token, **more, output_config={"task_budget": 1})).status_code == 200
+        assert (await rig.ask(token, **more, output_config={"verbosity": 1})).status_code == 200
         assert rig.model.requests[-1].body["thread_id"] == "t"
         assert kind(await rig.ask(token, other=1)) == (400, "invalid_request_error")
 

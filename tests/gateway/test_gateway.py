@@ -249,6 +249,7 @@ async def test_a_request_that_goes_around_the_limits_is_not_made(
 async def test_tools_of_the_clients_own_may_come_in_a_message_and_other_models_stay_behind(rig: Rig) -> None:
     token, _ = await rig.token()
     added = brought(**TOOL)
+    added["tools"] = [{**TOOL, "input_schema": {"type": "object", "properties": {"tool": {"type": "string"}}}}]
     added["messages"][1]["content"].append({"type": "tool_addition", "tool": {"type": "tool_reference", "name": "x"}})
     assert (await rig.ask(token, **added, fallbacks=[{"model": "claude-opus-4-1"}])).status_code == 200
     [got] = rig.model.requests

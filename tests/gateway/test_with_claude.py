@@ -19,7 +19,7 @@ from bot.simulation.loopback import serving
 from bot.store import gateway as rows
 from bot.store import spend
 from bot.store.base import Store
-from bot.web.gateway import Credential, Gateway, dialect
+from bot.web.gateway import AnthropicApi, Credential, Gateway, dialect
 from tests.world.gateway import gateway_app
 
 REAL_KEY = "sk-ant-api03-canary-of-the-installation"
@@ -86,7 +86,7 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
         return Credential(Secret(REAL_KEY))
 
     async with SimulatedAnthropic.running(REAL_KEY) as model:
-        app = gateway_app(Gateway(store, credential, model.url))
+        app = gateway_app(Gateway(store, AnthropicApi(model.url, credential)))
         async with serving(app) as port:
             yield Rig(model, store, (port, app.state.gateway), tmp_path)
         await app.state.gateway.close()
@@ -126,12 +126,13 @@ async def test_it_reads_edits_tests_and_says_so(rig: Rig) -> None:
     ("case", "words"),
     [("budget", "Credit balance is too low"), ("revoked", "Invalid API key"), ("requests", "403")],
 )
-async def test_it_ends_at_once_when_we_refuse(rig: Rig, case: str, words: str) -> None:
+@pytest.mark.parametrize("flags", [(), (*FREE, "--fallback-model", "claude-haiku-5-5")], ids=["alone", "levers"])
+async def test_it_ends_at_once_when_we_refuse(rig: Rig, case: str, words: str, flags: tuple[str, ...]) -> None:
     terms: dict[str, dict[str, Any]] = {"budget": {"budget_usd": 0.0}, "requests": {"max_requests": 0}}
-    token = await rig.mint(**terms.get(case, {}))
+    token = await rig.mint(fallback="claude-haiku-5-5", **terms.get(case, {}))
     if case == "revoked":
         await rows.revoke(rig.store, KEY)
-    code, lines = await rig.run(token, "Fix it")
+    code, lines = await rig.run(token, "Fix it", *flags)
     assert code == 1
     assert words in lines[-1]["result"]
     assert not [line for line in lines if line.get("subtype") == "api_retry"]
@@ -153,12 +154,13 @@ async def test_a_dead_credential_makes_no_storm(rig: Rig) -> None:
     [
         (FREE, {}),
         ((*FREE, "--effort", "max"), {}),
+        ((*FREE, "--fallback-model", "claude-haiku-5-5", "--task-budget", "50000"), {}),
         ((*FREE, "--json-schema", '{"type":"object","properties":{"a":{"type":"string"}}}'), {}),
         ((*FREE, "--thinking", "disabled"), {}),
         ((*FREE, "--betas", "context-1m-2025-08-07"), {}),
         (("--permission-mode", "plan"), {"beta", "field"}),
     ],
-    ids=["work", "effort", "schema", "no thinking", "long context", "plan"],
+    ids=["work", "effort", "levers", "schema", "no thinking", "long context", "plan"],
 )
 async def test_all_that_it_sends_is_known(rig: Rig, flags: tuple[str, ...], without: set[str]) -> None:
     """A newer one that sends more shows here what the lists must get."""

@@ -41,7 +41,7 @@ async def test_pulls_what_stands_out_is_told(world: World) -> None:
         "echo '{}' > package-lock.json && echo 'echo hi' > run.sh && chmod +x run.sh && ln -s a.txt link && "
         "echo x > a.txt"
     )
-    pull = await opened(world, "paths: {sensitive: ['auth/**']}\n", command)
+    pull = await opened(world, "push: {sensitive: ['auth/**']}\n", command)
     report = str(pull.body).partition("### Look closely at")[2].partition("<details>")[0]
     assert "`auth/login.py`" in report and "`auth/**`" in report
     for line in (
@@ -62,7 +62,7 @@ async def test_pulls_people_are_named_by_the_addresses_of_their_own_github(world
 
 
 async def test_pulls_of_a_further_push_what_stands_out_is_told_in_the_comment(world: World) -> None:
-    config = "paths: {sensitive: ['auth/**']}\n"
+    config = "push: {sensitive: ['auth/**']}\n"
     world.github.commit(world.repo, "main", {CONFIG: config}, by="alice")
     world.model.default(does("mkdir -p auth && echo x > auth/login.py && echo '{}' > package-lock.json"))
     async with world.bot():

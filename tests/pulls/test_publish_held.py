@@ -126,7 +126,7 @@ async def test_pulls_a_held_commit_is_judged_again_by_the_rules_of_now(world: Wo
     permit(world)
     async with world.bot():
         await held(world)
-        world.github.commit(world.repo, "main", {CONFIG: "paths: {blocked: [other.txt]}\n"}, by="alice")
+        world.github.commit(world.repo, "main", {CONFIG: "push: {blocked: [other.txt]}\n"}, by="alice")
         world.say("/claude approve")
         assert await world.outcome(2) == "refused"
     assert "`other.txt`" in world.replies()[-1].body and not world.pulls()
@@ -245,7 +245,7 @@ async def test_pulls_what_was_saved_is_judged_again_by_the_rules_of_now_and_goes
         pull = await begun(world)
         world.say("/claude stop", on=pull)
         assert await world.outcome(on=pull) == "stopped", live(world, pull)
-        world.github.commit(world.repo, "main", {CONFIG: "paths: {blocked: [new.txt]}\n"}, by="alice")
+        world.github.commit(world.repo, "main", {CONFIG: "push: {blocked: [new.txt]}\n"}, by="alice")
         stands = pull.head_sha
         world.model.default(write("more.txt", "two"))
         world.say("/claude go on", on=pull)

@@ -243,7 +243,7 @@ async def test_a_repository_with_settings_for_an_agent_is_told_once_that_they_ar
             idle.say("/claude look")
             assert await idle.outcome(n) == "no_change"
     told, not_again = (reply.body for reply in idle.replies())
-    assert ".claude and .mcp.json of the repository, which Forgehand does not use" in told
+    assert ".claude/settings.json, .mcp.json of the repository, which Forgehand does not use" in told
     assert "does not use" not in not_again
 
 

@@ -35,7 +35,9 @@ async def test_a_review_with_nothing_above_the_threshold_blocks_no_merge(world: 
 
 async def test_ignored_paths_are_neither_read_nor_reported(world: World) -> None:
     config(
-        world, "review:\n  ignore: [generated/**]\n  paths:\n    '*.py': Mind the zeros.\n    docs/**: Mind the tone.\n"
+        world,
+        "review:\n  ignore: [generated/**]\n"
+        "paths:\n  '*.py': {review: Mind the zeros.}\n  docs/**: {review: Mind the tone.}\n",
     )
     planted = {**ZERO, "path": "generated/calc.py"}
     world.model.default(reviewer(verdict(planted, ZERO)))

@@ -10,17 +10,19 @@ from typing import Any
 from markupsafe import Markup
 
 from bot import commands, survey
-from bot.agent import diffs, findings, material
+from bot.agent import diffs, findings, folder_rules, material
 from bot.errors import BadRepoConfig, CommandError
 from bot.git import large_files, submodules
 from bot.git.errors import BadName
+from bot.knowhow import KnowHowFile, NamedCommand, asking, packing
 from bot.live import questions
 from bot.outbound import neutralise, patches
 from bot.outbound import prose as truncate
 from bot.outbound.redact import Redactor
-from bot.proposal import descriptions, titles
+from bot.proposal import descriptions, push_policy, titles
 from bot.proposal.titles import TitleSources
 from bot.repo_config.yaml import read_entries
+from bot.sessions import folders
 from bot.text import blocks, markup
 from bot.text.markup import shown
 from bot.text.visible import as_written, visible
@@ -32,6 +34,7 @@ from sandbox.agents import base as agent_text
 from sandbox.agents.claude import ClaudeDecoder
 from sandbox.agents.claude_tools import edit
 from sandbox.following import LineCutter
+from sandbox.runner.folder_rules import touches
 from tests.scaling.growth import Reader
 from tests.unit.parsed import parse
 
@@ -87,7 +90,7 @@ def _asked(text: str) -> object:
     }
     for raw in (json.dumps(body).encode(), text.encode("utf-8", "replace")):
         with contextlib.suppress(GatewayRefusal):
-            model_request.read(raw, allowed_model=MODEL)
+            model_request.read(raw, allowed=[MODEL])
     return None
 
 
@@ -110,7 +113,25 @@ def _surveyed(name: str, before: str = "") -> Reader:
     return lambda text: survey.candidates([name], {name: before + text})
 
 
+def _packed(path: str, before: str = "") -> Reader:
+    return lambda text: packing.pack("x", [KnowHowFile(path, (before + text).encode("utf-8", "replace"))])
+
+
+def _written_out(text: str) -> object:
+    with contextlib.suppress(CommandError):
+        return asking.written_out(f"/x {text}", [NamedCommand("x", "", "repository", text)], "/claude")
+    return None
+
+
 READERS: Mapping[str, Reader] = {
+    "skill": _packed(".claude/skills/x/SKILL.md"),
+    "skill, its head": _packed(".claude/skills/x/SKILL.md", "---\n"),
+    "command of a repository": _written_out,
+    "rules of a folder": lambda text: folder_rules.read("a/CLAUDE.md", text.encode("utf-8", "replace")),
+    "folders in words": lambda text: folders.named_in(text, {"a/b"}, {"a"}),
+    "folders in a call": lambda text: touches("a/b", {"tool_input": {"command": text}, "cwd": "/work"}, "/work"),
+    "patterns of paths": lambda text: push_policy.matches("a/" * 40 + "b", text),
+    "paths for a pattern": lambda text: push_policy.matches(text, "**/a/**/*b*/**/c"),
     "survey of a workflow": _surveyed(".github/workflows/ci.yml", "jobs: {a: {steps: [{run: '"),
     "survey of a workflow, as it is": _surveyed(".github/workflows/ci.yml"),
     "survey of a Makefile": _surveyed("Makefile", "test:\n"),

@@ -18,10 +18,10 @@ from bot.store.base import Store
 from bot.store.bucket.client import BucketClient
 from bot.store.bucket.faults import BucketTrouble
 from bot.store.bucket.home import PART_BYTES, BucketHome
-from bot.store.bucket.signing import RequestSigner
 from bot.store.bucket.trial import try_out
 from bot.store.file_home import StoredFile
 from bot.store.files import KeptFiles
+from bot.vendors.amazon import AmazonKey, RequestSigner
 from tests.store.test_files import content, put
 from tests.world.s3_bucket import SECRET, SimulatedBucket, Upload
 
@@ -183,12 +183,13 @@ async def test_a_refusal_says_what_to_do_and_no_secret(
 
 async def test_the_stand_in_refuses_what_s3_refuses(bucket: SimulatedBucket) -> None:
     settings = bucket.settings()
-    signer, base = RequestSigner(settings), f"{settings.endpoint}/{settings.name}"
+    signer, base = RequestSigner("s3", settings.region, "the test"), f"{settings.endpoint}/{settings.name}"
+    key = AmazonKey(settings.key_id.reveal(), settings.secret)
 
     async def code(
         method: str, path: str, body: bytes = b"", sent: bytes | None = None, headers: dict[str, str] | None = None
     ) -> str:
-        signed = {**signer.headers(method, f"{base}/{path}", body), **(headers or {})}
+        signed = {**signer.headers(key, method, f"{base}/{path}", body), **(headers or {})}
         async with httpx.AsyncClient() as client:
             answer = await client.request(
                 method, f"{base}/{path}", content=body if sent is None else sent, headers=signed

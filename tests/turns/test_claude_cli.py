@@ -16,12 +16,13 @@ import pytest
 
 from bot.sessions.money.budget import Prices, canonical, full_name
 from bot.simulation.anthropic import Call, Say, Script, SimulatedAnthropic, Wait
-from sandbox.agents.base import AgentRun
+from sandbox.agents.base import AgentRun, turn_folder
 from sandbox.agents.claude import Claude
 from sandbox.agents.events import (
     AgentEnded,
     AgentEvent,
     AgentSaid,
+    ModelAnswered,
     PermissionAsked,
     Retrying,
     SessionStarted,
@@ -265,7 +266,11 @@ async def test_what_no_turn_needs_is_not_sent_with_each_request(cli: Cli) -> Non
 
 @pytest.mark.parametrize("name", FEW_MODELS if not slices.EVERY else Prices().names)
 async def test_each_model_is_asked_for_by_its_own_name(cli: Cli, name: str) -> None:
-    """A name that the program takes for another model would be refused by the gateway, turn after turn."""
+    """A name that the program takes for another model would be refused by the gateway, turn after turn. The meter of
+    the context window knows its size as the program does."""
     cli.model.default(Script([Say("Done.")]))
-    await cli.events(replace(cli.run("Hello"), model=full_name(name)))
+    events = await cli.events(replace(cli.run("Hello"), model=full_name(name)))
     assert {canonical(one.body["model"]) for one in cli.model.requests} == {canonical(name)}
+    stream = Path(turn_folder(cli.execution.primitives.layout, 1)) / "stream.jsonl"
+    used = json.loads(stream.read_text(encoding="utf-8").splitlines()[-1])["modelUsage"]
+    assert {one.window for one in of(events, ModelAnswered)} == {one["contextWindow"] for one in used.values()}

@@ -60,6 +60,8 @@ def test_flags() -> None:
     assert json.loads(value(argv, "--settings")) == {
         "attribution": {"commit": "", "pr": ""},
         "includeCoAuthoredBy": False,
+        "disableSkillShellExecution": True,
+        "enabledPlugins": {"cc-plugin-plugin-authoring@builtin": False},
     }
     allowed = argv.index("--allowedTools")
     assert argv[allowed + 1 : allowed + 4] == ["Read", "Bash(echo *)", "--disallowedTools"]

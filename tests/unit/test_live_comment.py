@@ -16,7 +16,7 @@ from bot.cli import screens, summary
 from bot.funds import Funds
 from bot.kinds.shape import AgentReading, BroughtHome, TurnPart
 from bot.live import questions, render, sections
-from bot.live.page import QueuePlace, TurnView
+from bot.live.page import QueuePlace, Rendered, TurnView, _rendered
 from bot.live.state import LiveState
 from bot.models import InstallationId, Outcome, Repo, RepoId, SessionId, Step, Thread, TokenUsage, TurnState
 from bot.outbound import neutralise
@@ -29,7 +29,9 @@ from sandbox.agents.events import (
     AgentEnded,
     AgentEvent,
     AgentSaid,
+    ContextCompacted,
     FileChanged,
+    ModelAnswered,
     Retrying,
     SessionStarted,
     Todo,
@@ -89,6 +91,23 @@ def view(
 
 def done(outcome: Outcome, **turn: Any) -> str:
     return render.comment(view(**{"state": TurnState.DONE, "outcome": outcome, **turn}))
+
+
+def test_a_fuller_context_is_shown_but_is_worth_no_edit_of_its_own() -> None:
+    def rendered(*events: AgentEvent) -> Rendered:
+        state = fold(*events)
+        state.pulse_at = 1010.0
+        return _rendered(view(state, step=Step.WORK, state=TurnState.RUNNING))
+
+    before = rendered(ModelAnswered("claude-opus-5-5", 100_000, 1_000_000))
+    after = rendered(
+        ModelAnswered("claude-opus-5-5", 990_000, 1_000_000),
+        ContextCompacted(990_000, 3_000),
+        ModelAnswered("claude-opus-5-5", 20_000, 1_000_000),
+    )
+    assert " tokens · context 10% of 1 M · claude-opus-5-5" in before.body
+    assert " tokens · context 2% of 1 M, compacted once · claude-opus-5-5" in after.body
+    assert before.still == after.still
 
 
 def test_each_of_several_questions_stands_over_its_own_boxes() -> None:

@@ -22,7 +22,7 @@ def test_a_plain_change_is_not_worth_a_word() -> None:
 @pytest.mark.parametrize(
     ("one", "line"),
     [
-        (change("infra/main.tf"), "**Sensitive** (`paths.sensitive` names `*.tf`): `infra/main.tf`"),
+        (change("infra/main.tf"), "**Sensitive** (`push.sensitive` names `*.tf`): `infra/main.tf`"),
         (change("web/Package-Lock.json"), "**Lock files**: `web/Package-Lock.json`"),
         (change("logo.png", binary=True), "**Binary files**: `logo.png`"),
         (change("run.sh", new="100755"), "**Became executable**: `run.sh`"),

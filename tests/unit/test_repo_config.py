@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from bot import repo_config
 from bot.agent.findings import Severity
 from bot.errors import BadRepoConfig
-from bot.repo_config import Paths, Pulls, RepoConfig, Reviewing, Tools, Triggers
-from bot.repo_config.values import KEYS, ForPaths
+from bot.repo_config import Pulls, Pushing, RepoConfig, Reviewing, Tools, Triggers
+from bot.repo_config.values import KEYS, ForPaths, PathRules
 
 EVERYTHING = """\
 model: claude-opus-5-5
@@ -39,7 +39,6 @@ review:
   request_changes: false
   threshold: major
   ignore: ["generated/**"]
-  paths: {"*.sql": Mind the indices.}
   dismissed:
     "tools/**": [prints to stdout, exits early]
 base: develop
@@ -54,9 +53,17 @@ setup:
   - npm ci
 checks: pytest -q
 egress: [files.example.com, "*.example.org"]
-paths:
+push:
   blocked: ["infra/**"]
   sensitive: ["auth/**"]
+paths:
+  "*.sql": {review: Mind the indices.}
+  services/pay/**:
+    setup: [make -C services/pay deps]
+    checks: make -C services/pay test
+    budget: 3
+    instructions: Round half up.
+    review: [Look at rounding., Look at currencies.]
 read_outsiders: true
 dashboard: true
 commits: verified
@@ -71,8 +78,20 @@ REVIEWING = Reviewing(
     request_changes=False,
     threshold=Severity.MAJOR,
     ignore=("generated/**",),
-    paths=(ForPaths("*.sql", "Mind the indices."),),
     dismissed=(ForPaths("tools/**", "prints to stdout"), ForPaths("tools/**", "exits early")),
+)
+
+
+BY_PATH = (
+    PathRules("*.sql", review=("Mind the indices.",)),
+    PathRules(
+        "services/pay/**",
+        setup=("make -C services/pay deps",),
+        checks=("make -C services/pay test",),
+        budget=3.0,
+        instructions="Round half up.",
+        review=("Look at rounding.", "Look at currencies."),
+    ),
 )
 
 
@@ -94,7 +113,8 @@ def test_every_key() -> None:
         setup=("npm ci",),
         checks=("pytest -q",),
         egress=("files.example.com", "*.example.org"),
-        paths=Paths(("infra/**",), ("auth/**",)),
+        push=Pushing(("infra/**",), ("auth/**",)),
+        paths=BY_PATH,
         read_outsiders=True,
         dashboard=True,
         commits="verified",

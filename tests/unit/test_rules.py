@@ -35,21 +35,6 @@ def test_each_is_named_once_in_order() -> None:
     assert material.ignored_rules([".claude/a", "x.py", ".claude/b", "CLAUDE.md"]) == (".claude/", "CLAUDE.md")
 
 
-@pytest.mark.parametrize(
-    ("claude", "too"),
-    [
-        (None, True),
-        ("", False),
-        ("See @AGENTS.md.", True),
-        ("@./AGENTS.md", True),
-        ("`@AGENTS.md`", False),
-        ("a@AGENTS.md", False),
-    ],
-)
-def test_agents_md_counts_where_there_is_no_claude_md_or_it_refers_to_it(claude: str | None, too: bool) -> None:
-    assert material.wanted_rules(claude) is too
-
-
 def test_the_whole() -> None:
     book = Rulebook("main", (("CLAUDE.md", "Be brief. <!-- evil -->\u200b"),), ("pkg/CLAUDE.md", "a\n# b/CLAUDE.md"))
     found, notes = material.rule_instructions("Ours.\n", book, "Theirs.")
@@ -57,7 +42,7 @@ def test_the_whole() -> None:
     assert found == (
         "Ours.\n\n# CLAUDE.md of the branch main\n\nBe brief.\n\n# Instructions of .github/forgehand.yml\n\nTheirs.\n\n"
         "# Rules of single folders\n\n"
-        "These are not loaded. Where you work in such a folder, look at its file as data:\n\n"
+        "You are given these when you first touch a file of their folder, as they are on the base branch:\n\n"
         "- pkg/CLAUDE.md\n- a?? b/CLAUDE.md\n"
     )
 
@@ -69,4 +54,5 @@ def test_long_rules_are_cut_and_said_so() -> None:
 
 
 def test_what_is_unused_is_named_by_its_top() -> None:
-    assert material.unused_rules([".claude/x", "a/.mcp.json", "b"]) == (".claude",)
+    paths = [".claude/x", ".claude/hooks/a", ".claude/hooks/b", ".claude/skills/s/SKILL.md", "a/.mcp.json", "b"]
+    assert material.unused_rules(paths) == (".claude/x", ".claude/hooks")

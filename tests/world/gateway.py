@@ -21,7 +21,7 @@ from bot.simulation.loopback import serving
 from bot.store import gateway as rows
 from bot.store import spend
 from bot.store.base import Store
-from bot.web.gateway import Credential, Credentials, Gateway
+from bot.web.gateway import AnthropicApi, Credential, Credentials, Gateway
 
 REAL_KEY = "sk-ant-api03-canary-of-the-installation"
 OAUTH = "sk-ant-oat01-canary-of-the-subscription"
@@ -105,7 +105,8 @@ async def rigged(
 
     async with SimulatedAnthropic.running(REAL_KEY, oauth_token=OAUTH) as model:
         found = finding(store) if finding else credential
-        app = gateway_app(Gateway(store, found, upstream or model.url, clock, **settings))
+        provider = AnthropicApi(upstream or model.url, found, settings.get("dialect"))
+        app = gateway_app(Gateway(store, provider, clock, **settings))
         async with (
             serving(Starlette(routes=[Mount("/gateway", app=app)])) as port,
             httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, verify=False) as client,

@@ -1,4 +1,4 @@
-"""A stand-in for an S3-compatible service with one bucket, which refuses what S3 refuses; see `s3_signature`."""
+"""A stand-in for an S3-compatible service with one bucket, which refuses what S3 refuses; see `aws_signature`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bot.settings import BucketSettings, Secret
 from bot.simulation import faults
 from bot.simulation.faults import Call, Fault
 from bot.simulation.loopback import LoopbackServer
-from tests.world.s3_signature import Refused, Signers
+from tests.world.aws_signature import Refused, Signers
 
 LEAST_PART = 5 << 20
 PAGE = 1000

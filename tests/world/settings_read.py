@@ -12,6 +12,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from bot import settings
 
 CLOUD = {"FORGEHAND_SANDBOX": "e2b", "E2B_API_KEY": "key", "FORGEHAND_PUBLIC_URL": "https://bot.example"}
+BEDROCK = {
+    "FORGEHAND_PROVIDER": "bedrock",
+    "FORGEHAND_BEDROCK_REGION": "eu-central-1",
+    "FORGEHAND_BEDROCK_METADATA": "1",
+}
+VERTEX = {"FORGEHAND_PROVIDER": "vertex", "FORGEHAND_VERTEX_PROJECT": "project", "FORGEHAND_VERTEX_METADATA": "1"}
 OF_THE_SYSTEM = {"HOME", "XDG_DATA_HOME"}
 
 
@@ -52,8 +58,8 @@ def needed() -> Mapping[str, str]:
 @cache
 def known() -> frozenset[str]:
     """Return the names of all settings, without those that name a file."""
-    here, in_the_cloud = Recorder(needed()), Recorder({**needed(), **CLOUD})
-    settings.read(here)
-    settings.read(in_the_cloud)
-    asked = {name for name in here.asked | in_the_cloud.asked if not name.endswith("_FILE")}
+    readers = [Recorder({**needed(), **more}) for more in ({}, CLOUD, BEDROCK, VERTEX)]
+    for reader in readers:
+        settings.read(reader)
+    asked = {name for reader in readers for name in reader.asked if not name.endswith("_FILE")}
     return frozenset(asked - OF_THE_SYSTEM)

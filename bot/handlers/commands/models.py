@@ -10,7 +10,7 @@ from bot.words import replies
 
 
 async def handle(_: Command, remark: Remark, desk: Desk) -> Handled:
-    names = Prices(desk.settings.model.prices).names
+    names = Prices.at(desk.settings.model).names
     await desk.answer(remark, "models", replies.models(desk.settings.command, names, desk.settings.model.model))
     return acted()
 

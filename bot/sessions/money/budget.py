@@ -1,14 +1,17 @@
-"""Knows the cost of a token and the most that a request can cost; refuses a model without a price. Pure."""
+"""Knows the cost of a token, the most that a request can cost, and what money buys; refuses a model without a price.
+
+Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from enum import StrEnum
 
 from bot.errors import SettingsError, UserError
 from bot.models import TokenUsage
+from bot.settings import ModelSettings
 
 MILLION = 1_000_000
 MOST_NAMED = 30
@@ -117,6 +120,16 @@ def canonical(model: str) -> str:
     return _VARIANT.sub("", full_name(model).lower(), count=1)
 
 
+PACING = frozenset({
+    "claude-fable-5", "claude-fable-5-1", "claude-fable-5-2", "claude-haiku-5-5", "claude-opus-4-7",
+    "claude-opus-4-8", "claude-opus-5", "claude-opus-5-5", "claude-sonnet-5-5",
+})  # fmt: skip
+"""Models that can pace themselves by a number of tokens, at Anthropic's own API. Claude Code would
+send it to all others, too."""
+LEAST_PACE, MOST_PACE = 20_000, 1_000_000
+"""The provider takes no smaller number. No turn comes near the end of a larger one."""
+
+
 class Prices:
     """The table with the operator's own prices over it."""
 
@@ -125,6 +138,17 @@ class Prices:
         `cache_write_long` follow from `input` unless they are given."""
         given = {canonical(model): _override(model, values) for model, values in (overrides or {}).items()}
         self._table = {**_TABLE, **given}
+
+    @classmethod
+    def at(cls, model: ModelSettings) -> Prices:
+        """Return those at the provider that is set; the operator's own prices hold as they are."""
+        found, at = cls(model.prices), model.provider.at
+        if at is not None:
+            own = {canonical(name) for name in model.prices}
+            ids = {canonical(name): one for name, one in model.provider.ids.items()}
+            for name in found._table.keys() - own:
+                found._table[name] = _times(found._table[name], at.price_factor(ids.get(name, "")))
+        return found
 
     def of(self, model: str) -> Price:
         """Raise UnknownPrice for an unknown model: the gateway forwards only requests that it can count."""
@@ -157,6 +181,13 @@ def output_usd(price: Price, used: Consumption) -> float:
     return price.rates_for(used.prompt_tokens).output / MILLION * (IN_THE_US if used.in_the_us else 1.0)
 
 
+def _times(price: Price, factor: float) -> Price:
+    def dearer(rates: Rates) -> Rates:
+        return Rates(*(rate * factor for rate in astuple(rates)))
+
+    return replace(price, rates=dearer(price.rates), long_rates=dearer(price.long_rates) if price.long_rates else None)
+
+
 def _override(model: str, values: Mapping[str, float]) -> Price:
     known = set(Rates.__dataclass_fields__)
     if not {"input", "output"} <= set(values) <= known:
@@ -166,6 +197,21 @@ def _override(model: str, values: Mapping[str, float]) -> Price:
         raise SettingsError(f"FORGEHAND_PRICES: the price of {model} must hold only numbers from 0 on.")
     base = _rates(float(values["input"]), float(values["output"]), float(values["input"]))
     return Price(replace(base, **{name: float(value) for name, value in values.items()}))
+
+
+def pace(settings: ModelSettings, usd: float, models: Sequence[str]) -> int | None:
+    """Return about how many tokens a model may produce and newly read; None: it gets no number.
+
+    We count each at the price of one that it produces. New input is cheaper, but each request reads the older
+    conversation again, which the model's own count leaves out. A round number changes seldom between turns, so that the
+    provider's cache still serves."""
+    if settings.provider.at is not None or not PACING.issuperset(map(canonical, models)):
+        return None
+    prices = Prices.at(settings)
+    dearest = max(prices.of(model).rates.output for model in models)
+    bought = min(usd / dearest * MILLION, MOST_PACE) if dearest > 0 else MOST_PACE
+    digit = int("1" + "0" * (len(str(int(bought))) - 1))
+    return next(step * digit for step in (5, 2, 1) if step * digit <= bought) if bought >= LEAST_PACE else None
 
 
 class CacheUse(StrEnum):

@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Self
 
-from bot import account_settings, funds
+from bot import account_settings, funds, repo_config
 from bot.account_settings import Choices
 from bot.funds import BUDGET, CEILING, BudgetAccount, BudgetTerms, Funds
 from bot.models import InstallationId, RepoId, SessionId
 from bot.sessions.money import budget
 from bot.sessions.money.budget import BudgetDecision, Ledger
+from bot.sessions.rights import models_of
 from bot.sessions.services import Services
 from bot.settings import Limits
 from bot.store import accounts, sessions, spend
@@ -177,11 +178,16 @@ async def before_the_start(services: Services, turn: Turn) -> Exhaustion | None:
 async def share_spent(services: Services, turn: Turn) -> float:
     """Return the spent share, from 0 to 1, of all that the turn can spend under every limit."""
     own = (await spend.turn_cost(services.store, turn.key)).counted_usd
+    most = own + await left_usd(services, turn)
+    return min(own / most, 1.0) if most > 0 else 0.0
+
+
+async def left_usd(services: Services, turn: Turn) -> float:
+    """Return what the turn can still spend under every limit."""
     left = [ledger.limit_usd - ledger.spent_usd for _, ledger in await _ledgers_of(services, turn)]
     if turn.budget_usd:
-        left.append(turn.budget_usd - own)
-    most = own + max(min([(await funds_of_session(services, turn.key.session)).left_usd, *left]), 0.0)
-    return min(own / most, 1.0) if most > 0 else 0.0
+        left.append(turn.budget_usd - (await spend.turn_cost(services.store, turn.key)).counted_usd)
+    return max(min([(await funds_of_session(services, turn.key.session)).left_usd, *left]), 0.0)
 
 
 async def funds_of_session(services: Services, session: SessionId) -> Funds:
@@ -202,6 +208,13 @@ async def for_the_agent(services: Services, turn: Turn) -> float | None:
         return turn.budget_usd or None
     session = await funds_of_session(services, turn.key.session)
     return min(turn.budget_usd or float("inf"), session.left_usd)
+
+
+async def pace(services: Services, turn: Turn) -> int | None:
+    """Return the number of tokens by which the model paces itself, unless the repository wants none."""
+    if not repo_config.load(turn.config).pace:
+        return None
+    return budget.pace(services.settings.model, await left_usd(services, turn), models_of(turn))
 
 
 def _session_spent(found: Funds) -> Exhaustion | None:

@@ -103,11 +103,12 @@ async def _extras(work: TurnWork, template: str | None) -> Extras:
         template,
         closes=config.pull.closes and not thread.is_pull,
         command=services.settings.command,
-        declared=bool(config.checks),
+        declared=config.has_checks,
         comment_url=address,
         session_url=f"{pages}/sessions/{key.session}" if pages else "",
         trial=(trial.command, trial.failed, trial.passed) if (trial := state.proof) else None,
         heard=tuple(state.heard),
+        models=(switch.model, switch.fallback) if (switch := state.switch) else (),
     )
 
 

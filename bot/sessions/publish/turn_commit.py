@@ -194,7 +194,7 @@ async def judge(work: TurnWork, tree: str) -> Judged:
         pointers = await submodules.pointer_faults(work.services, work.turn, work.session.thread, changes)
     verdict = push_policy.check(
         changes,
-        blocked=config.paths.blocked,
+        blocked=config.push.blocked,
         workflows_approved=work.is_approved,
         existing=paths,
         pointers=pointers,
@@ -209,7 +209,7 @@ async def judge(work: TurnWork, tree: str) -> Judged:
         held = endings.held((item.path, item.why) for item in verdict.held)
         return Judged(held, tuple(item.path for item in verdict.held), before=before)
     by = work.turn.requester if work.is_approved else None
-    return Judged(None, report=push_policy.look_closely(changes, sensitive=config.paths.sensitive, let_go_by=by))
+    return Judged(None, report=push_policy.look_closely(changes, sensitive=config.push.sensitive, let_go_by=by))
 
 
 async def _saved_below(work: TurnWork) -> list[str]:

@@ -11,17 +11,17 @@ from datetime import datetime
 
 from bot.agent import diffs, prompt
 from bot.agent.material import (
-    MOST_NAMED,
     Diff,
     Log,
     Material,
+    Rulebook,
     ThreadText,
     discussion_name,
     discussion_place,
     distinct_places,
     ignored_rules,
+    note_on_ignored,
     rule_instructions,
-    rule_names,
 )
 from bot.errors import GitHubRefused, NotFound
 from bot.events.threads import text_digest
@@ -29,9 +29,10 @@ from bot.git.cache import Comparison
 from bot.github import reviews
 from bot.github.client import InstallationClient
 from bot.github.types import Comment, Issue
-from bot.kinds.shape import AgentReading, OnFork, Places
+from bot.kinds.shape import AgentReading, OnFork, Places, WorkFolders
 from bot.models import Repo, Spot, Thread
 from bot.repo_config import RepoConfig
+from bot.sessions import account_repository
 from bot.sessions.reading import briefing
 from bot.sessions.reviews import scope
 from bot.sessions.services import Services
@@ -100,6 +101,16 @@ class Gathered:
     untrusted: bool
     """It has words of people who may not write here, or of an unknown author."""
     discussions: tuple[Spot, ...]
+    where: WorkFolders
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The know-how that the agent gets is on the host's disk by now."""
+
+    request: str
+    has_files: bool = False
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,6 +125,14 @@ class _Conversation:
     own_words: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True)
+class _Named:
+    """What may name a folder: the thread, and the changed files of the pull request."""
+
+    said: _Conversation
+    changed: Sequence[str]
+
+
 async def gather(
     services: Services, turn: Turn, config: RepoConfig, place: tuple[str, Start], beside: Evidence
 ) -> Gathered:
@@ -124,18 +143,15 @@ async def gather(
     found = await _conversation(services, turn, thread)
     book = await briefing.read_rules(services, thread.repo.id, base, start.base)
     change, diff = await _change(services, turn, thread, base, start) if found.issue.is_pull else (None, None)
+    known = await _know_how(services, turn, thread, (book, start))
     album = await briefing.gather_images(services.github.attachments, _with_pictures(found))
     ignored = ignored_rules(change.paths) if change else ()
-    told = turn.traits.told(fork=turn.part(OnFork).fork is not None)
-    instructions, cut = rule_instructions(told, book, config.instructions)
+    paths = change.paths if change else None
+    where, book, instructions, cut = await _rules(services, turn, config, (start, book), _Named(found, paths or ()))
     if turn.traits.judges:
-        instructions += await asyncio.to_thread(scope.rules, config.review, change.paths if change else None)
-    missing = [*album.notes, *cut]
-    if ignored:
-        rest = f" and {len(ignored) - MOST_NAMED} more" if len(ignored) > MOST_NAMED else ""
-        named = ", ".join(map(rule_names, ignored[:MOST_NAMED])) + rest
-        missing.append(f"what the pull request itself says to agents and tools ({named}): that of {base} counts")
-    missing += beside.missing
+        instructions += await asyncio.to_thread(scope.rules, config, paths)
+    of_the_base = note_on_ignored(ignored, base)
+    missing = [*album.notes, *cut, *of_the_base, *beside.missing]
     # The words in a discussion mean the lines of its hunk.
     hunks = [(f"{discussion_name(at)}: {prompt.where(spot)}", spot.hunk) for at, spot in enumerate(found.asked_at, 1)]
     extras = [*hunks, *found.own_words, *beside.said, *await briefing.own_findings(services, turn)]
@@ -150,7 +166,7 @@ async def gather(
         number=turn.number,
         is_pull=found.issue.is_pull,
         requester=turn.requester,
-        request=turn.prompt,
+        request=known.request,
         title=found.issue.title,
         opening=found.opening,
         remarks=[said for _, said in found.remarks],
@@ -164,21 +180,61 @@ async def gather(
         discussions=[discussion_place(spot) for spot in found.asked_at],
     )
     composed = await asyncio.to_thread(prompt.compose, material, delimiter=secrets.token_hex(8))
-    notes = (*composed.notes, *await briefing.note_on_unused(services, turn, book.unused))
+    once = [*of_the_base, *briefing.note_on_unused(book.unused), *known.left_out]
+    fresh = await briefing.said_once(services, turn, once, ignored)
+    notes = (*(note for note in composed.notes if note not in of_the_base), *fresh.notes)
     read = AgentReading(
         composed.text,
         instructions,
         notes,
-        tuple(ignored),
+        fresh.ignored,
+        know_how=known.has_files,
         thread_title="" if found.opening.changed_since else found.issue.title,
         follows=found.issue.is_pull or (session.pull_number is not None and not turn.new_branch),
     )
     return Gathered(
         read,
+        where=where,
         files={**album.files, **{name: text.encode("utf-8", "replace") for name, text in composed.files.items()}},
         untrusted=composed.untrusted,
         discussions=found.asked_at,
     )
+
+
+async def _know_how(services: Services, turn: Turn, thread: Thread, base: tuple[Rulebook, Start]) -> _Known:
+    """Pack the know-how for the agent, and write out the repository's command that the request names."""
+    book, start = base
+    reads = services.github.installation(thread.installation)
+    shared = await account_repository.of(reads, services.store, thread.repo.owner)
+    if not book.has_know_how and not shared.know_how and not turn.prompt.startswith("/"):
+        return _Known(turn.prompt)
+    from bot.sessions.reading import know_how
+
+    found = await know_how.gather(services, thread, start.base if book.has_know_how else None, shared)
+    request = await know_how.written_out(turn, found, services.settings.command)
+    await know_how.shelve(services, turn, found)
+    return _Known(request, any(one.files for one in found), tuple(said for one in found for said in one.left_out))
+
+
+async def _rules(
+    services: Services, turn: Turn, config: RepoConfig, place: tuple[Start, Rulebook], named: _Named
+) -> tuple[WorkFolders, Rulebook, str, list[str]]:
+    """Join all instructions. Return also the folders that the turn is about, and what was cut."""
+    start, book = place
+    told = turn.traits.told(fork=turn.part(OnFork).fork is not None)
+    asked = turn.options is not None and turn.options.folder is not None
+    imports = any("@" in text for _, text in book.files)
+    if not (asked or imports or book.nested or config.paths):
+        return WorkFolders(), book, *rule_instructions(told, book, config.instructions)
+    from bot.sessions.reading import folder_rules  # only repositories that have such rules enter it
+
+    opening = named.said.opening
+    thread = "" if opening.changed_since else f"{named.said.issue.title}\n\n{visible(opening.body)}"
+    spoken = folder_rules.Spoken(turn.prompt, thread, named.changed)
+    found = await folder_rules.settled(services, turn, config, start, book, spoken)
+    told = f"{told}\n{found.about}\n" if found.about else told
+    instructions, cut = await asyncio.to_thread(rule_instructions, told, found.book, found.instructions)
+    return found.where, found.book, instructions, [*found.notes, *cut]
 
 
 async def _conversation(services: Services, turn: Turn, thread: Thread) -> _Conversation:

@@ -35,6 +35,7 @@ MOST_FINDING = 3_000
 MOST_DISMISSED = 50
 MOST_OUTPUT = 6_000
 MAX_FILE_BYTES = 1 << 20
+MOST_UNUSED = 5
 MOST = 10
 MAX_BYTES = 5 << 20
 """Limit for one image: the model takes no larger ones."""
@@ -88,8 +89,12 @@ def _failure(one: CheckedCommand) -> str:
 
 
 async def shelve(services: Services, turn: Turn, files: Mapping[str, bytes]) -> None:
+    await shelve_in(_folder(services, turn), files)
+
+
+async def shelve_in(folder: Path, files: Mapping[str, bytes]) -> None:
     """Replace the files of an earlier try. They are on disk before the step that made them counts as done."""
-    await asyncio.to_thread(_put, _folder(services, turn), files)
+    await asyncio.to_thread(_put, folder, files)
 
 
 async def shelved(services: Services, turn: Turn) -> dict[str, Path]:
@@ -116,24 +121,41 @@ async def read_rules(services: Services, repo: RepoId, branch: str, sha: str | N
         return Rulebook(branch)
     paths = await services.cache.paths(repo, sha)
     claude = await _text(services, repo, sha, material.CLAUDE)
-    agents = await _text(services, repo, sha, material.AGENTS) if material.wanted_rules(claude) else None
+    agents = await _text(services, repo, sha, material.AGENTS) if claude is None else None
     found = ((material.CLAUDE, claude), (material.AGENTS, agents))
     return Rulebook(
         branch,
         files=tuple((name, text) for name, text in found if text is not None),
         nested=await asyncio.to_thread(material.nested_rules, paths),
+        paths=paths,
         unused=await asyncio.to_thread(material.unused_rules, paths),
+        has_know_how=await asyncio.to_thread(lambda: any(path.startswith(material.KNOW_HOW) for path in paths)),
     )
 
 
-async def note_on_unused(services: Services, turn: Turn, unused: Sequence[str]) -> list[str]:
-    """Name the repository's files that we do not use, in the first turn of a thread that meets them."""
-    if not unused:
-        return []
-    earlier = await sessions.turns_of(services.store, turn.key.session)
-    said = [note for one in earlier if one.n < turn.key.n for note in one.part(AgentReading).notes]
-    note = f"{' and '.join(unused)} of the repository, {_UNUSED}"
-    return [] if any(one.endswith(_UNUSED) for one in said) else [note]
+@dataclass(frozen=True)
+class SaidOnce:
+    """What a thread is told in the first turn that meets it, and no more."""
+
+    notes: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+
+async def said_once(services: Services, turn: Turn, notes: Sequence[str], ignored: Sequence[str]) -> SaidOnce:
+    """Leave out what an earlier turn of the thread has said."""
+    if not notes and not ignored:
+        return SaidOnce((), ())
+    turns = await sessions.turns_of(services.store, turn.key.session)
+    earlier = [one.part(AgentReading) for one in turns if one.n < turn.key.n]
+    said, named = {note for one in earlier for note in one.notes}, {path for one in earlier for path in one.ignored}
+    return SaidOnce(
+        tuple(note for note in notes if note not in said), tuple(path for path in ignored if path not in named)
+    )
+
+
+def note_on_unused(unused: Sequence[str]) -> list[str]:
+    shown, more = unused[:MOST_UNUSED], f" and {len(unused) - MOST_UNUSED} more" * (len(unused) > MOST_UNUSED)
+    return [f"{', '.join(shown)}{more} of the repository, {_UNUSED}"] if unused else []
 
 
 async def _text(services: Services, repo: RepoId, sha: str, path: str) -> str | None:

@@ -9,7 +9,7 @@ from bot.agent import diffs
 from bot.agent.findings import Severity
 from bot.agent.material import Diff, rule_names
 from bot.proposal.push_policy import matches
-from bot.repo_config import Reviewing
+from bot.repo_config import RepoConfig, Reviewing
 from bot.repo_config.values import ForPaths
 from bot.text.markup import shown
 from bot.text.visible import as_written
@@ -42,25 +42,27 @@ def left_out(paths: Sequence[str]) -> str:
     return f"files that `review.ignore` names: {named}{more}"
 
 
-def rules(config: Reviewing, paths: Sequence[str] | None) -> str:
+def rules(whole: RepoConfig, paths: Sequence[str] | None) -> str:
     """Word the repository's wishes for the agent. `paths` are the changed files; None: nobody knows them."""
-    rows = list(_rules(config, paths))
+    rows = list(_rules(whole, paths))
     return "\n".join(["", "# Wishes of .github/forgehand.yml for reviews", "", *rows, ""]) if rows else ""
 
 
-def _rules(config: Reviewing, paths: Sequence[str] | None) -> Iterator[str]:
+def _rules(whole: RepoConfig, paths: Sequence[str] | None) -> Iterator[str]:
+    config = whole.review
     if config.ignore:
         named = ", ".join(shown(one, MOST_PATTERN) for one in config.ignore)
         yield f"- Do not review files that match {named}, and report nothing there."
     if config.threshold is not Severity.NIT:
         yield f"- Milder findings than {config.threshold} are not posted: leave them out."
-    for one in _touching(config.paths, paths):
+    by_path = (ForPaths(at.pattern, words) for at in whole.paths for words in at.review)
+    for one in _touching(by_path, paths):
         yield f"- For {shown(one.pattern, MOST_PATTERN)}: {_plainly(one)}"
     for one in _touching(config.dismissed, paths):
         yield f"- This is intended in {shown(one.pattern, MOST_PATTERN)}, so do not report it: {_plainly(one)}"
 
 
-def _touching(entries: Sequence[ForPaths], paths: Sequence[str] | None) -> Iterator[ForPaths]:
+def _touching(entries: Iterable[ForPaths], paths: Sequence[str] | None) -> Iterator[ForPaths]:
     for one in entries:
         if paths is None or any(matches(path, one.pattern) for path in paths):
             yield one

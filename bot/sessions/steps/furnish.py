@@ -15,7 +15,7 @@ from bot import repo_config
 from bot.errors import TransientError, UserError
 from bot.git.quarantine import Had, RepositoryPack
 from bot.kinds.resolve import Merge
-from bot.kinds.shape import AgentReading
+from bot.kinds.shape import AgentReading, WorkFolders
 from bot.models import Step
 from bot.sessions import agent_memory, environments, setbacks, starting_point
 from bot.sessions.environments import warm_start
@@ -23,6 +23,7 @@ from bot.sessions.money import spending_limits
 from bot.sessions.money.budget import Prices
 from bot.sessions.moves import DiskFilled, Move, To, stop_command_if_disk_fills
 from bot.sessions.publish import rescue
+from bot.sessions.rights import models_of
 from bot.sessions.services import Services
 from bot.store import environments as rows
 from bot.store import sessions
@@ -50,7 +51,9 @@ class _Place:
 
 async def run(services: Services, turn: Turn) -> Move:
     if spending_limits.is_metered(services):  # without a price, the gateway would refuse each request later
-        Prices(services.settings.model.prices).of(turn.model)
+        prices = Prices.at(services.settings.model)
+        for model in models_of(turn):
+            prices.of(model)
     try:
         return await _furnished(services, turn)
     except EnvironmentGone as error:
@@ -83,7 +86,8 @@ async def _furnished(services: Services, turn: Turn) -> Move:
     known = warm or await _bring_in(place)
     notes = await _bring_more(place)
     resumed = await agent_memory.restore_transcript(services, agent_session, environment)
-    if warm and snapshot and snapshot.commit_sha == turn.base_sha:  # the same commands have run in it
+    same = warm and snapshot is not None and snapshot.commit_sha == turn.base_sha
+    if same and not turn.part(WorkFolders).patterns:  # the same commands have run in it
         await rows.note(services.store, row.id, setup_sha256=_digest(turn))
     elif not turn.traits.judges and await starting_point.may_set_up(services, turn):
         # Code under review never meets what setup may hold, nor does code that nobody here has approved.
@@ -165,12 +169,16 @@ async def _bring_in(place: _Place) -> bool:
 
 
 def _digest(turn: Turn) -> str:
-    return hashlib.sha256(json.dumps(repo_config.load(turn.config).setup).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(_commands(turn)).encode()).hexdigest()
+
+
+def _commands(turn: Turn) -> tuple[str, ...]:
+    return repo_config.load(turn.config).with_paths(turn.part(WorkFolders).patterns).setup
 
 
 async def _set_up(place: _Place, *, known: bool, notes: tuple[str, ...]) -> None:
     """Run the setup commands, unless the very same ones have succeeded here. What is missing may be why one fails."""
-    commands, digest = repo_config.load(place.turn.config).setup, _digest(place.turn)
+    commands, digest = _commands(place.turn), _digest(place.turn)
     if not commands or (known and place.row.setup_sha256 == digest):
         return
     setup = place.environment.setup(commands, warm_start.SETUP_SECONDS)

@@ -12,14 +12,15 @@ from bot.models import Outcome, Step
 from bot.repo_config import RepoConfig
 from bot.sessions import kinds, reading, starting_point
 from bot.sessions.kinds import Preparation
-from bot.sessions.money import price, spending_limits
+from bot.sessions.money import spending_limits
 from bot.sessions.moves import End, Move, To
 from bot.sessions.reading import briefing
-from bot.sessions.services import Services
+from bot.sessions.services import APPROVAL_DAYS, Services
 from bot.sessions.starting_point import Start
-from bot.store import sessions
+from bot.store import approvals, sessions, turn_figures
+from bot.store.approvals import ApprovalKind, ApprovalRequest
 from bot.store.sessions import Session, Turn
-from bot.words import endings, on_forks
+from bot.words import endings, on_estimates, on_forks
 
 FRESH_SECONDS = 60.0
 """For so long we trust the permission that a person had when they spoke."""
@@ -40,8 +41,8 @@ async def run(services: Services, turn: Turn) -> Move:
     await sessions.update_session(services.store, turn.key.session, budget_usd=config.budget)
     if spent := await spending_limits.before_the_start(services, turn):
         return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
-    estimate = await price.estimated(services, turn, session, _begins_as(turn, config))
-    if question := await price.asked(services, turn, estimate, config):
+    estimate = await _estimated(services, turn, session, _begins_as(turn, config))
+    if question := await _asked(services, turn, estimate, config):
         return question
     base, start = await kind.pin(services, turn) or await _start(services, turn, session, config)
     preparation = await kind.begin(services, turn, Preparation(config, base, start))
@@ -50,12 +51,33 @@ async def run(services: Services, turn: Turn) -> Move:
     return await _ready(services, turn.having(estimate), preparation)
 
 
+async def _estimated(services: Services, turn: Turn, session: Session, kind: str) -> WorkEstimate:
+    """Return the estimate that the turn was queued with, or a new one if it begins as another kind."""
+    given = turn.part(WorkEstimate)
+    if kind == turn.kind:
+        return given
+    found = await turn_figures.estimate(services.store, session.repo, session.installation_id, kind)
+    return msgspec.structs.replace(found or WorkEstimate(), agreed=given.agreed)
+
+
+async def _asked(services: Services, turn: Turn, estimate: WorkEstimate, config: RepoConfig) -> End | None:
+    """End the turn with a question; only a row waits, and a yes begins the work. None if nobody has to be asked."""
+    above = config.ask_above
+    if above is None or estimate.most_usd <= above or estimate.agreed:
+        return None
+    matter = {"most_usd": estimate.most_usd, "ask_above": above}
+    question = ApprovalRequest(turn.key, ApprovalKind.PRICE, matter, services.approval_deadline())
+    approval = await approvals.ask(services.store, question)
+    words = on_estimates.asks(estimate, above, approval.id, APPROVAL_DAYS)
+    return End(Outcome.NEEDS_INPUT, words, parts=(msgspec.structs.replace(estimate, asks=True),))
+
+
 def _begins_as(turn: Turn, config: RepoConfig) -> str:
     plans_first = turn.traits.changes and config.permission == "plan" and turn.approval is None
     return "plan" if plans_first else turn.kind
 
 
-async def _ready(services: Services, turn: Turn, preparation: Preparation) -> To:
+async def _ready(services: Services, turn: Turn, preparation: Preparation) -> To | End:
     """Gather everything that the agent needs to begin."""
     config, start = preparation.config, preparation.start
     turn = turn.having(
@@ -66,9 +88,15 @@ async def _ready(services: Services, turn: Turn, preparation: Preparation) -> To
     )
     found = await reading.gather(services, turn, config, (preparation.base, start), preparation.beside)
     await briefing.shelve(services, turn, found.files)
+    config = config.with_paths(found.where.patterns)
     notes = (*found.reading.notes, *await starting_point.fork_notes(services, turn, config))
+    if config.budget != preparation.config.budget:
+        await sessions.update_session(services.store, turn.key.session, budget_usd=config.budget)
+        if spent := await spending_limits.before_the_start(services, turn):
+            return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
     parts = (
         *preparation.parts,
+        found.where,
         turn.part(OnFork),
         turn.part(WorkEstimate),
         msgspec.structs.replace(found.reading, notes=notes),

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import posixpath
 
 from bot.agent import prompt
 from bot.errors import TransientError
-from bot.kinds.shape import AgentReading
+from bot.kinds.shape import AgentReading, WorkFolders
 from bot.models import Outcome, Step
-from bot.sessions import agent_memory, dialogue, environments, kinds, moves, setbacks
+from bot.sessions import agent_memory, dialogue, environments, kinds, moves, setbacks, side_questions
 from bot.sessions.environments import meter
 from bot.sessions.money import spending_limits
 from bot.sessions.money.budget import full_name
 from bot.sessions.moves import Move, RunVerdict, To
 from bot.sessions.publish import rescue
 from bot.sessions.reading import briefing
-from bot.sessions.rights import allowed_subagents, effort_of, rights_of
+from bot.sessions.rights import allowed_subagents, effort_of, fallback_of, rights_of
 from bot.sessions.services import Services
 from bot.store import conversation, gateway, sessions
 from bot.store.sessions import Turn
@@ -49,6 +50,8 @@ async def run(services: Services, turn: Turn) -> Move:
     status = await environment.status(turn.key.n)
     turn = await sessions.turn(services.store, turn.key)
     state = await services.board.folds.of(turn.key)
+    if state.answers:
+        await side_questions.conclude(services, turn)
     if was_lost and state.ended is None and (move := await setbacks.agent_lost(services, turn, environment)):
         return move
     if agent_memory.is_memory_refused(turn, status, state):
@@ -86,6 +89,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
         model=turn.model,
         budget_usd=turn.budget_usd,
         expires_at=now + turn.timeout_seconds + TOKEN_SLACK_SECONDS,
+        fallback=fallback_of(turn),
         max_requests=MOST_REQUESTS,
         concurrency=allowed_subagents(turn, services.settings.limits).at_once + REQUESTS_BESIDE,
         repo=thread.repo.id,
@@ -95,6 +99,16 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     assert session.agent_session_id is not None
     may = rights_of(turn)
     files = await briefing.shelved(services, turn)
+    plugins = []
+    if turn.part(AgentReading).know_how:
+        from bot.sessions.reading import know_how
+
+        plugins = await know_how.shelved(services, turn)
+    where, rules = turn.part(WorkFolders), dict[str, str]()
+    if where.rules_sha:
+        from bot.sessions.reading import folder_rules  # only repositories that have such rules enter it
+
+        rules = await folder_rules.for_agents(services, turn)
     await environment.start(
         AgentRun(
             turn=turn.key.n,
@@ -105,6 +119,9 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             resume=turn.resumed,
             max_turns=turn.options.turns if turn.options else None,
             effort=effort_of(turn),
+            fallback=fallback_of(turn),
+            task_tokens=await spending_limits.pace(services, turn),
+            basic_api=services.settings.model.provider.at is not None,
             budget_usd=await spending_limits.for_the_agent(services, turn),
             timeout_seconds=turn.timeout_seconds - used,
             instructions=turn.part(AgentReading).instructions or turn.traits.instructions,
@@ -115,6 +132,9 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             schema=kinds.of(turn).schema,
             attempt=turn.attempt,
             beside=files,
+            plugins=plugins,
+            folder_rules=rules,
+            known_folders=tuple(map(posixpath.dirname, where.rules)),
         )
     )
 
@@ -158,7 +178,7 @@ async def _follow(services: Services, turn: Turn, environment: ExecutionEnvironm
         lines += len(chunk.lines)
         services.board.touch(turn.key)
         state = await services.board.folds.of(turn.key)
-        if state.refused_status or state.asked:
+        if state.refused_status or state.asked or state.answers:
             services.signals.poke(turn.key)
         if lines > MOST_LINES or offset > MOST_BYTES:
             return False

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+TASK_BUDGETS, LEAST_TASK_TOKENS = "task-budgets-2026-03-13", 20_000
+UNPACED = ("claude-opus-4-5", "claude-opus-4-6", "claude-sonnet-4", "claude-haiku-4")
 MODEL_FAMILIES = ("claude-opus-", "claude-sonnet-", "claude-haiku-", "claude-fable-")
 
 
@@ -42,7 +44,19 @@ def request(headers: Mapping[str, str], body: Any, *, counts_only: bool) -> None
             raise Refused(400, f"{name}: Field required")
     if not str(body["model"]).startswith(MODEL_FAMILIES):
         raise Refused(404, f"model: {body['model']}")
+    _task_budget(headers, body)
     _messages(body["messages"])
+
+
+def _task_budget(headers: Mapping[str, str], body: Mapping[str, Any]) -> None:
+    """Refuse a number without its beta, one that is too small, and one for a model that does not pace itself."""
+    budget = (body.get("output_config") or {}).get("task_budget")
+    if budget is None:
+        return
+    if TASK_BUDGETS not in headers.get("anthropic-beta", "") or str(body["model"]).startswith(UNPACED):
+        raise Refused(400, "output_config.task_budget: Extra inputs are not permitted")
+    if budget["total"] < LEAST_TASK_TOKENS:
+        raise Refused(400, "output_config.task_budget.total: Input should be greater than or equal to 20000")
 
 
 def _messages(messages: Any) -> None:

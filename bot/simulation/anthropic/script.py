@@ -45,13 +45,14 @@ class Calls:
 
 @dataclass(frozen=True)
 class Fail:
-    """An error instead of an answer: `times` in a row, or forever (None)."""
+    """An error instead of an answer: `times` in a row, or forever (None); with `model`, only for requests to it."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     times: int | None = None
     kind: str | None = None
     message: str | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,8 @@ class SimulatedAnthropic:
         turn = self._scripts.get(scenario or "", self._default).turn(asked.step)
         going: list[Prelude] = []
         for index, prelude in enumerate(turn.preludes):
-            if not self._still(prelude, (scenario, asked.step, index)):
+            elsewhere = isinstance(prelude, Fail) and prelude.model not in (None, asked.model)
+            if elsewhere or not self._still(prelude, (scenario, asked.step, index)):
                 continue
             if isinstance(prelude, Fail):
                 words = prelude.message or wire.ERROR_WORDS.get(prelude.status, "The request was refused.")

@@ -14,7 +14,7 @@ import httpx
 
 from bot.settings import BucketSettings
 from bot.store.bucket.faults import BucketAnswer, BucketTrouble, refused, unreachable
-from bot.store.bucket.signing import RequestSigner
+from bot.vendors.amazon import AmazonKey, RequestSigner
 
 CALL_SECONDS = 60.0
 """Enough for a part over a line of 1 Mbit/s and more than any answer without one."""
@@ -36,7 +36,8 @@ class BucketClient:
     def __init__(self, settings: BucketSettings, seconds: float) -> None:
         self._name = settings.name
         self._base = f"{settings.endpoint}/{settings.name}"
-        self._signer = RequestSigner(settings)
+        self._signer = RequestSigner("s3", settings.region, "FORGEHAND_FILES_URL")
+        self._key = AmazonKey(settings.key_id.reveal(), settings.secret)
         self._seconds = seconds
         self._client: httpx.AsyncClient | None = None
 
@@ -139,7 +140,7 @@ class BucketClient:
     async def _once(self, method: str, url: str, body: bytes, span: tuple[int, int] | None) -> BucketAnswer:
         """Send one request, and read no more of the answer than a part or a page."""
         async with asyncio.timeout(self._seconds):
-            headers = await asyncio.to_thread(self._signer.headers, method, url, body)
+            headers = await asyncio.to_thread(self._signer.headers, self._key, method, url, body)
             headers |= {"Accept-Encoding": "identity", "Content-Length": str(len(body))}
             if span is not None:
                 headers["Range"] = f"bytes={span[0]}-{span[0] + span[1] - 1}"

@@ -56,6 +56,15 @@ CREATE TABLE installation_settings (
     PRIMARY KEY (installation_id, name)
 );
 
+CREATE TABLE account_repositories (            -- an account's `.github`, as we last read it
+    installation_id BIGINT PRIMARY KEY,
+    repo            TEXT,                      -- JSON; NULL: the account has none, or the App is not installed on it
+    config          TEXT,                      -- its `.github/forgehand.yml`; NULL: it has none that can be used
+    problem         TEXT,                      -- what is wrong with that file, in words
+    know_how        INTEGER NOT NULL,          -- it has skills, agents or commands
+    read_at         DOUBLE PRECISION NOT NULL  -- 0: read it again
+);
+
 CREATE TABLE repos (
     id              BIGINT PRIMARY KEY,
     installation_id BIGINT NOT NULL,
@@ -66,6 +75,7 @@ CREATE TABLE repos (
     updated_at      DOUBLE PRECISION NOT NULL,
     config_state    TEXT CHECK (config_state IN ('ok', 'missing', 'error')), -- of the last look; NULL: none yet
     config_problem  TEXT,                      -- what is wrong with it, in words
+    config_values   TEXT,                      -- JSON: each key that is set, its value, and where that stands
     config_read_at  DOUBLE PRECISION,
     removed_at      DOUBLE PRECISION,          -- the App may not see it any more
     purged_at       DOUBLE PRECISION           -- and what we held of it is gone too
@@ -185,10 +195,11 @@ CREATE TABLE messages (
     session_id TEXT NOT NULL REFERENCES sessions (id),
     turn       INTEGER NOT NULL,
     place      BIGINT NOT NULL,                -- their order within the session
-    state      TEXT NOT NULL CHECK (state IN ('waiting', 'delivered', 'moved', 'dropped')),
+    state      TEXT NOT NULL CHECK (state IN ('waiting', 'delivered', 'moved', 'dropped', 'answered')),
     author     TEXT NOT NULL,
     text       TEXT NOT NULL,                  -- the words of the comment, as written
     request    TEXT NOT NULL,                  -- JSON: the turn that it becomes where it comes too late
+    beside     INTEGER NOT NULL DEFAULT 0,     -- a question that the agent answers without a change to its work
     at         DOUBLE PRECISION NOT NULL
 );
 CREATE INDEX messages_turn ON messages (session_id, turn, place);
@@ -485,6 +496,7 @@ CREATE TABLE gateway_tokens (
     turn            INTEGER NOT NULL,
     installation_id BIGINT NOT NULL,
     model           TEXT NOT NULL,
+    fallback        TEXT,                      -- a second model that the turn may ask
     budget_usd      DOUBLE PRECISION NOT NULL,
     max_requests    INTEGER NOT NULL,
     requests        INTEGER NOT NULL DEFAULT 0,
@@ -517,7 +529,8 @@ CREATE TABLE spend (
     repo_id            BIGINT NOT NULL DEFAULT 0, -- who pays beside the installation; 0: nobody we know
     user_id            BIGINT NOT NULL DEFAULT 0,
     unconfirmed_usd    DOUBLE PRECISION NOT NULL DEFAULT 0, -- what it may have cost beside, at most: nobody saw its end
-    replica            TEXT                    -- which sees its end; NULL: the only service
+    replica            TEXT,                   -- which sees its end; NULL: the only service
+    question           TEXT                    -- asked beside the work; NULL: the work itself
 );
 CREATE INDEX spend_at ON spend (at);
 CREATE INDEX spend_open ON spend (at) WHERE state = 'reserved';

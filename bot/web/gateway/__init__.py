@@ -9,36 +9,33 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from bot.errors import BotError, TransientError
-from bot.models import InstallationId
 from bot.sessions.money import budget
 from bot.sessions.money.budget import Prices, UnknownPrice
 from bot.sessions.money.spending_limits import Ceilings
 from bot.store import gateway as rows
 from bot.store.base import Store
-from bot.store.gateway import Grant
+from bot.store.gateway import Grant, RequestSubject
 from bot.web.gateway import clients, dialect, model_request
 from bot.web.gateway.clients import STORM, GatewayRefusal, Presence, RefusalWatch, RequestPlace, Room, read_body
 from bot.web.gateway.dialect import Credential, Dialect
 from bot.web.gateway.exchange import READ_SECONDS, Exchange, Order, Upstream
 from bot.web.gateway.money import Money
+from bot.web.gateway.providers import COUNT_TOKENS, MESSAGES, AgentRequest, ModelProvider
+from bot.web.gateway.providers.anthropic import AnthropicApi, Credentials
 
-__all__ = ["Ceilings", "Credential", "Credentials", "Dialect", "Gateway", "Tuning"]
+__all__ = ["AnthropicApi", "Ceilings", "Credential", "Credentials", "Dialect", "Gateway", "ModelProvider", "Tuning"]
 
 log = logging.getLogger(__name__)
 
-Credentials = Callable[[InstallationId], Awaitable[Credential]]
-"""Called for each request; raises a BotError if the installation has none."""
-
-MESSAGES = "/v1/messages"
-COUNT_TOKENS = "/v1/messages/count_tokens"
 PREFIXES = ("/gateway/anthropic", "/anthropic")
 PATHS = {prefix + path: path for prefix in PREFIXES for path in (MESSAGES, COUNT_TOKENS)}
 QUERY = re.compile(rb"[A-Za-z0-9_=&.-]{0,200}")
@@ -77,8 +74,7 @@ class Gateway:
     def __init__(  # noqa: PLR0913 - the composition root's one call
         self,
         store: Store,
-        credentials: Credentials,
-        upstream: str,
+        provider: ModelProvider,
         clock: Callable[[], float] = time.time,
         *,
         table: Prices | None = None,
@@ -87,7 +83,7 @@ class Gateway:
         dialect: Dialect | None = None,
     ) -> None:
         self._store = store
-        self._credentials = credentials
+        self._provider = provider
         self._clock = clock
         self._prices = table or Prices()
         self._tuning = tuning or Tuning()
@@ -95,7 +91,7 @@ class Gateway:
         self._room = Room()
         self._watch = RefusalWatch(clock)
         self.refusals, self.left_out = self._watch.refusals, self._watch.left_out
-        self._upstream = Upstream(upstream, self._tuning.read_seconds)
+        self._upstream = Upstream(provider.url, self._tuning.read_seconds)
         self._money = Money(store, clock, ceilings, self._tuning.patience_seconds)
 
     def closing(self) -> None:
@@ -148,39 +144,47 @@ class Gateway:
         return granted is not None and granted.is_live(self._clock())
 
     async def _order(self, scope: Scope, receive: Receive, caller: GatewayCaller, place: RequestPlace) -> Order:
-        ask = await self._ask(scope, receive, caller, place)
+        query = scope["query_string"].decode("latin-1")
+        request = AgentRequest(caller.path, query, scope["headers"], caller.grant.installation)
+        ask = await self._ask(scope, receive, caller, place, request)
         try:
             price = self._prices.of(ask.model)
         except UnknownPrice as unknown:
             raise GatewayRefusal(403, "price", str(unknown)) from None
         try:
-            credential = await self._credentials(caller.grant.installation)
+            sent = await self._provider.outgoing(request, ask)
+        except TransientError as error:
+            self._watch.complain(caller.payer, "no credential for the model at the moment", str(error))
+            raise GatewayRefusal(529, "credential", clients.NO_IDENTITY, retry_after=5) from None
         except BotError as error:
             self._watch.complain(caller.payer, "no credential for the model", str(error))
             raise GatewayRefusal(403, "credential", "There is no credential for the model.") from None
-        headers, betas = dialect.forwarded(scope["headers"], credential, self._dialect)
+        betas, parts = self._provider.left_out(request)
         self._watch.without("beta", betas)
         self._watch.without("field", ask.left_out)
-        query, parts = self._dialect.query(scope["query_string"].decode("latin-1"))
         self._watch.without("query", parts)
         return Order(
-            path=f"{caller.path}?{query}" if query else caller.path,
-            headers=headers,
-            body=ask.body,
+            asked=caller.path,
+            path=sent.path,
+            headers=sent.headers,
+            body=sent.body,
+            about=RequestSubject(ask.model, ask.question),
             price=price,
             estimate=budget.estimate(ask.sizes, price),
-            hidden=(credential.value.reveal(), caller.token),
+            hidden=(*sent.hidden, caller.token),
             on_sent=place.free,
         )
 
     async def _ask(
-        self, scope: Scope, receive: Receive, caller: GatewayCaller, place: RequestPlace
+        self, scope: Scope, receive: Receive, caller: GatewayCaller, place: RequestPlace, request: AgentRequest
     ) -> model_request.CheckedRequest:
         """Read the body in a thread, because that may take long."""
         raw = await read_body(scope, receive, self._tuning.body_seconds, place.take)
-        model, dialect = caller.grant.model, self._dialect
+        models, encoded = caller.grant.models, partial(self._provider.encode, request)
         async with place.reading():
-            return await asyncio.to_thread(model_request.read, raw, allowed_model=model, dialect=dialect)
+            return await asyncio.to_thread(
+                model_request.read, raw, allowed=models, dialect=self._dialect, encoded=encoded
+            )
 
     async def _serve(self, caller: GatewayCaller, order: Order, scope: Scope, receive: Receive, send: Send) -> None:
         reservation = None
@@ -189,16 +193,18 @@ class Gateway:
                 if caller.path == COUNT_TOKENS:
                     await self._money.count(caller.sha256)
                 else:
-                    reservation = await self._money.reserve(caller.sha256, order.estimate)
+                    reservation = await self._money.reserve(caller.sha256, order.about, order.estimate)
         except GatewayRefusal as refusal:
             await self._refuse(caller, refusal, scope, receive, send)
             return
-        exchange = Exchange(order, self._upstream, reservation)
+        exchange = Exchange(order, self._provider, self._upstream, reservation)
         try:
             await exchange.run(scope, receive, send)
         finally:
             if exchange.complaint:
                 self._watch.complain(caller.payer, *exchange.complaint)
+            if exchange.reason:
+                await self._note_reason(caller, exchange.reason)
             if reservation:
                 await self._money.settle(reservation.claim.id, exchange.settlement())
 
@@ -206,7 +212,11 @@ class Gateway:
         """Store why a run ends: people see only the client's error, and would blame the provider."""
         reason = STORM if self._watch.misused(caller.sha256, refusal) else refusal.reason
         is_told = refusal.status in ENDING or reason in (*TOLD, STORM)
-        if not is_told or caller.grant.refused == reason:
+        if is_told:
+            await self._note_reason(caller, reason)
+
+    async def _note_reason(self, caller: GatewayCaller, reason: str) -> None:
+        if caller.grant.refused == reason:
             return
         try:
             await rows.note_refusal(self._store, caller.sha256, reason, last=STORM)

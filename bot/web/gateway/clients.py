@@ -33,6 +33,7 @@ KINDS = {
 NO_CREDIT = "Your credit balance is too low to access the Anthropic API: the budget is used up."
 """Begins with the API's own words, on which the client ends at once instead of trying again."""
 BUSY = "Overloaded: what this costs cannot be written down at the moment."
+NO_IDENTITY = "Overloaded: the provider's credential cannot be renewed at the moment."
 FINAL = {"x-should-retry": "false"}
 """Keeps the client from trying again: after a 401 it would try eleven times in three minutes."""
 

@@ -26,14 +26,18 @@ they cost. With `safeguards`, another model looks at each call of a tool, at an 
 EMPTY = frozenset({"container", "mcp_servers"})  # fields that are allowed only if empty
 EDITS = ("clear_thinking_", "clear_tool_uses_")
 """Edits of the context that only leave something out. A summary would be another answer, and cost money."""
-OUTPUT = frozenset({"effort", "format"})
+TOKENS = ("total", "remaining")
+OUTPUT = frozenset({"effort", "format", "task_budget"})
+"""`task_budget` tells the model a number of tokens by which it paces itself. It adds a few tokens to the input, which
+the provider's own usage states."""
 BETAS = frozenset({
     "advanced-tool-use-2025-11-20", "afk-mode-2026-01-31", "claude-code-20250219", "context-1m-2025-08-07",
     "context-management-2025-06-27", "effort-2025-11-24", "extended-cache-ttl-2025-04-11",
     "fallback-credit-2026-06-01", "interleaved-thinking-2025-05-14", "mid-conversation-system-2026-04-07",
     "mid-conversation-tool-changes-2026-07-01", "oauth-2025-04-20", "per-turn-control-2026-07-01",
-    "structured-outputs-2025-12-15", "thinking-display-updates-2026-08-18", "thinking-token-count-2026-05-13",
-    "token-counting-2024-11-01", "tool-search-tool-2025-10-19", "web-search-2025-03-05",
+    "structured-outputs-2025-12-15", "task-budgets-2026-03-13", "thinking-display-updates-2026-08-18",
+    "thinking-token-count-2026-05-13", "token-counting-2024-11-01", "tool-search-tool-2025-10-19",
+    "web-search-2025-03-05",
 })  # fmt: skip
 QUERY = frozenset({"beta=true"})
 """Parts of the query. Others might cost money, like headers and fields."""
@@ -59,6 +63,8 @@ class Dialect:
     """The lists above, and what the operator admits in addition, at their own risk."""
 
     admitted: frozenset[str] = field(default_factory=frozenset)
+    known: frozenset[str] = BETAS
+    """The betas that this provider takes."""
 
     def check(self, body: dict[str, Any]) -> frozenset[str]:
         """Remove the fields that do not go on, and return their names."""
@@ -73,13 +79,15 @@ class Dialect:
         output = body.get("output_config")
         for name in output.keys() - OUTPUT - self.admitted if isinstance(output, dict) else ():
             raise unknown(f"output_config.{name}")
+        if isinstance(output, dict):
+            _check_task_budget(output.get("task_budget"))
         self._check_edits(body.get("context_management"))
         return left_out
 
     def betas(self, values: Iterable[str]) -> tuple[list[str], list[str]]:
         """Return (those that go on, those that do not), each once."""
         words = dict.fromkeys(word.strip() for value in values for word in value.split(",") if word.strip())
-        known = [word for word in words if word in BETAS or word.lower() in self.admitted]
+        known = [word for word in words if word in self.known or word.lower() in self.admitted]
         return known, [word for word in words if word not in known]
 
     def query(self, raw: str) -> tuple[str, list[str]]:
@@ -101,6 +109,15 @@ class Dialect:
             kind = edit.get("type") if isinstance(edit, dict) else None
             if not isinstance(kind, str) or not (kind.startswith(EDITS) or kind in self.admitted):
                 raise unknown(f"context_management.edits.{kind}")
+
+
+def _check_task_budget(value: Any) -> None:
+    """Admit a plain number of tokens, as it was measured."""
+    if value is None:
+        return
+    known = isinstance(value, dict) and value.get("type") == "tokens" and value.keys() <= {"type", *TOKENS}
+    if not known or any(type(value.get(name, 0)) is not int for name in TOKENS):
+        raise unknown("output_config.task_budget")
 
 
 def unknown(name: str) -> GatewayRefusal:
@@ -142,8 +159,12 @@ def token(headers: RawHeaders) -> str:
     return value
 
 
-def forwarded(headers: RawHeaders, credential: Credential, dialect: Dialect) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return (the headers for the provider, the betas left out)."""
+def betas_of(headers: RawHeaders) -> list[str]:
+    return [value.decode("latin-1") for name, value in headers if name.decode("latin-1").lower() == BETA]
+
+
+def forwarded(headers: RawHeaders, credential: Credential, dialect: Dialect) -> list[tuple[str, str]]:
+    """Return the headers for the provider."""
     pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
     named = {word.strip().lower() for name, value in pairs if name == "connection" for word in value.split(",")}
     dropped = HOP_BY_HOP | OURS | named
@@ -155,7 +176,7 @@ def forwarded(headers: RawHeaders, credential: Credential, dialect: Dialect) -> 
         and not name.endswith(CREDENTIALS)
         and PLAIN.fullmatch(name)
     ]
-    betas, unknown = dialect.betas(value for name, value in kept if name == BETA)
+    betas, _ = dialect.betas(value for name, value in kept if name == BETA)
     kept = [(name, value) for name, value in kept if name != BETA and dialect.may_pass(name)]
     if credential.is_oauth:
         betas = [*betas, OAUTH_BETA] if OAUTH_BETA not in betas else betas
@@ -165,7 +186,7 @@ def forwarded(headers: RawHeaders, credential: Credential, dialect: Dialect) -> 
     if betas:
         kept.append((BETA, ",".join(betas)))
     # identity: the meter must read the answer, and a compressor would hold back the stream
-    return [*kept, ("content-type", "application/json"), ("accept-encoding", "identity")], unknown
+    return [*kept, ("content-type", "application/json"), ("accept-encoding", "identity")]
 
 
 def returned(headers: Mapping[str, str]) -> dict[str, str]:

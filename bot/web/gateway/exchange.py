@@ -18,10 +18,12 @@ from bot.errors import TransientError
 from bot.models import TokenUsage
 from bot.sessions.money import budget
 from bot.sessions.money.budget import CacheUse, Estimate, Price
+from bot.store.gateway import RequestSubject
 from bot.store.spend import Settlement
-from bot.web.gateway import clients, connection, dialect
+from bot.web.gateway import clients, connection
 from bot.web.gateway.connection import AnswerHead, Connection, ConnectionBroken, Landing
 from bot.web.gateway.money import Reservation
+from bot.web.gateway.providers import BrokenStream, ModelProvider, StreamForm
 from bot.web.gateway.stream import Meter, OversizedEvent
 
 CONNECT_SECONDS = 10.0
@@ -168,9 +170,11 @@ def _tls() -> ssl.SSLContext:
 
 @dataclass
 class Order:
+    asked: str  # the path of Anthropic's API
     path: str
     headers: list[tuple[str, str]]
     body: bytes
+    about: RequestSubject
     price: Price
     estimate: Estimate
     hidden: tuple[str, ...]  # values that no error may show
@@ -185,9 +189,12 @@ class Order:
 class Exchange:
     """Use it once: `run`, then `settlement`, whatever happened in between. Without a reservation it costs nothing."""
 
-    def __init__(self, order: Order, upstream: Upstream, reservation: Reservation | None) -> None:
+    def __init__(
+        self, order: Order, provider: ModelProvider, upstream: Upstream, reservation: Reservation | None
+    ) -> None:
         asked = order.estimate
         self._order = order
+        self._provider = provider
         self._upstream = upstream
         self._reservation = reservation
         self._meter = Meter(
@@ -200,6 +207,8 @@ class Exchange:
         self.status: int | None = None
         self.complaint: tuple[str, str] | None = None
         """A trouble that the operator should know, and its evidence."""
+        self.reason: str | None = None
+        """Why the run ends, as people read it."""
         self._complete = False
 
     async def run(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -241,36 +250,39 @@ class Exchange:
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if answer.headers.get("content-encoding", "identity") != "identity":  # we asked for identity
             response = clients.error_response(502, STRANGE)
-        elif answer.status == 200 and kind == "text/event-stream":
-            await self._stream(answer, send)
+        elif answer.status == 200 and (form := self._provider.stream(kind)) is not None:
+            await self._stream(answer, form, send)
             return
         elif answer.status == 200 and kind == "application/json":
             if (body := await answer.whole(MAX_WHOLE_BYTES)) is None:
                 response = clients.error_response(502, STRANGE)
             else:
                 self._meter.whole(body)
-                response = Response(body, 200, dialect.returned(answer.headers), "application/json")
+                turned = self._provider.whole(self._order.asked, body)
+                response = Response(turned, 200, self._provider.returned(answer.headers), "application/json")
         else:
             response = await self._error(answer)
         await response(scope, receive, send)
 
-    async def _stream(self, answer: ProviderAnswer, send: Send) -> None:
+    async def _stream(self, answer: ProviderAnswer, form: StreamForm, send: Send) -> None:
         headers = {
             "content-type": "text/event-stream; charset=utf-8",
             "cache-control": "no-cache",
             "x-accel-buffering": "no",
-            **dialect.returned(answer.headers),
+            **self._provider.returned(answer.headers),
         }
         raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
         await send({"type": "http.response.start", "status": 200, "headers": raw})
-        async for chunk in self._chunks(answer):
+        async for chunk in self._chunks(answer, form):
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
-    async def _chunks(self, answer: ProviderAnswer) -> AsyncIterator[bytes]:
-        """Yield the provider's bytes, then an error event if we or the network cut them."""
+    async def _chunks(self, answer: ProviderAnswer, form: StreamForm) -> AsyncIterator[bytes]:
+        """Yield the provider's events, then an error event if we or the network cut them."""
         try:
-            while chunk := await answer.next():
+            while come := await answer.next():
+                if not (chunk := form.feed(come)):
+                    continue
                 self._meter.feed(chunk)
                 if self._reservation and self._meter.began and not self._has_begun:
                     self._has_begun = True
@@ -279,7 +291,8 @@ class Exchange:
                     yield clients.error_event("invalid_request_error", clients.NO_CREDIT)
                     return
                 yield chunk
-        except (ConnectionBroken, OversizedEvent):
+            form.end()
+        except (ConnectionBroken, OversizedEvent, BrokenStream):
             yield clients.error_event("api_error", BROKEN)
         except TransientError:  # of our own store: an answer without a recorded payer is not passed on
             yield clients.error_event("overloaded_error", clients.BUSY)
@@ -299,19 +312,16 @@ class Exchange:
         return left >= 0
 
     async def _error(self, answer: ProviderAnswer) -> Response:
-        headers = dialect.returned(answer.headers)
         body = await answer.whole(MAX_ERROR_BYTES)
         known = 400 <= answer.status < 600
-        if not known or body is None or not body.lstrip().startswith(b"{"):
+        error = self._provider.error(answer.status, answer.headers, body) if known else None
+        if error is None:
             self._complete = answer.status >= 300
+            headers = self._provider.returned(answer.headers)
             return clients.error_response(answer.status if known else 502, STRANGE, headers)
         self._complete = True
-        if answer.status in (401, 403):
-            self.complaint = "the model's provider refuses the credential", f"it answered {answer.status}"
-            headers.update(clients.FINAL)
-        elif b"credit balance" in body:
-            self.complaint = "the credit at the model's provider is used up", f"it answered {answer.status}"
-        return Response(scrub(body, self._order.hidden), answer.status, headers, "application/json")
+        self.complaint, self.reason = error.complaint, error.reason
+        return Response(scrub(error.body, self._order.hidden), error.status, error.headers, "application/json")
 
 
 def scrub(body: bytes, hidden: tuple[str, ...]) -> bytes:

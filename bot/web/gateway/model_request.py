@@ -9,6 +9,7 @@ refused too, because no budget could hold.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -24,9 +25,14 @@ CLIENT_TOOL = re.compile(
 )
 """Tools that the client runs, or that cost nothing extra. The whole name must match: tools of the provider may begin
 with the same word, as `bash_code_execution` does."""
+SCHEMA_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 SEARCH = re.compile(r"web_search_20\d{6}", re.ASCII)
 MOST_SEARCHES = 8
 """In one request; agents ask for as many. All are reserved for, because none shows before it costs money."""
+QUESTION = re.compile(r"Question ([a-z0-9]{8}-[0-9]{1,9}) of ", re.ASCII)
+"""The first words of a question beside the work (`bot.agent.prompt`)."""
+LATEST = 2
+"""The program may put a note of its own behind a person's words."""
 PLACES = (None, "global", "us")  # values of `inference_geo` with a known price
 ELSEWHERE = ("container_upload", "file", "url")  # types of content that is not in the request
 MOST_PARTS = 100_000
@@ -48,8 +54,12 @@ _DATED = re.compile(r"[a-z_]+_20\d{6}")  # the form of the names of the provider
 class CheckedRequest:
     body: bytes
     model: str
+    """By the name under which it was allowed."""
     sizes: Sizes
     left_out: frozenset[str] = frozenset()
+    streams: bool = False
+    question: str | None = None
+    """Asked beside the work."""
 
 
 class PartRole(Enum):
@@ -71,13 +81,17 @@ class RequestContents:
     is_opaque: bool = False
 
 
-def read(raw: bytes, *, allowed_model: str, dialect: Dialect | None = None) -> CheckedRequest:
+def read(
+    raw: bytes,
+    *,
+    allowed: Sequence[str],
+    dialect: Dialect | None = None,
+    encoded: Callable[[str, dict[str, Any]], bytes] | None = None,
+) -> CheckedRequest:
     """Takes up to a second for the largest body; run it in a thread, where no step holds the loop for long."""
     body = decode(raw)
     left_out = (dialect or Dialect()).check(body)
-    model = body.get("model")
-    if not isinstance(model, str) or canonical(model) != canonical(allowed_model):
-        raise GatewayRefusal(403, "model", "This token is for another model.")
+    model = _allowed(body.get("model"), allowed)
     if body.get("speed") not in (None, "standard"):
         raise GatewayRefusal(403, "feature", "speed: only the standard speed is available through this gateway")
     if body.get("inference_geo") not in PLACES:
@@ -95,7 +109,28 @@ def read(raw: bytes, *, allowed_model: str, dialect: Dialect | None = None) -> C
         in_the_us=body.get("inference_geo") == "us",
         is_opaque=found.is_opaque,
     )
-    return CheckedRequest(encode(body), model, sizes, left_out)
+    question, streams = _question(body.get("messages")), body.get("stream") is True
+    sent = encoded(model, body) if encoded else encode(body)
+    return CheckedRequest(sent, model, sizes, left_out, streams, question)
+
+
+def _question(messages: Any) -> str | None:
+    """Return the name of the question beside the work that stands at the end. An agent can claim one: the name decides
+    only where its cost is shown."""
+    for message in messages[-LATEST:] if isinstance(messages, list) else ():
+        content = message.get("content") if isinstance(message, dict) else None
+        block = content[-1] if isinstance(content, list) and content else None
+        text = block.get("text") if isinstance(block, dict) else None
+        if isinstance(text, str) and (found := QUESTION.match(text)):
+            return found[1]
+    return None
+
+
+def _allowed(model: Any, allowed: Sequence[str]) -> str:
+    same = (name for name in allowed if isinstance(model, str) and canonical(name) == canonical(model))
+    if (found := next(same, None)) is None:
+        raise GatewayRefusal(403, "model", "This token is for another model.")
+    return found
 
 
 def _count(value: Any, name: str) -> int:
@@ -159,6 +194,8 @@ def _block(block: dict[str, Any], found: RequestContents, *, of_image: bool) -> 
     if isinstance(tool, dict) and tool.get("type") != "tool_reference":
         definition = tool.get("definition")
         held = definition if isinstance(definition, dict) else tool
+        if held.get("type") in SCHEMA_TYPES:  # a parameter that is called `tool`
+            return
         if not (isinstance(held.get("type"), str) and _DATED.fullmatch(held["type"])):  # the walk meets dated ones
             _tool(held, found)
 

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import math
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from bot.errors import TransientError
@@ -18,7 +18,7 @@ from bot.sessions.money.spending_limits import Ceilings
 from bot.store import gateway as rows
 from bot.store import spend
 from bot.store.base import Store
-from bot.store.gateway import GatewayClaim, RequestContext
+from bot.store.gateway import GatewayClaim, RequestContext, RequestSubject
 from bot.store.spend import Settlement
 from bot.web.gateway import clients
 from bot.web.gateway.clients import GatewayRefusal, too_many
@@ -62,13 +62,13 @@ class Money:
         self._closing = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def reserve(self, token_sha256: str, estimate: Estimate) -> Reservation:
+    async def reserve(self, token_sha256: str, about: RequestSubject, estimate: Estimate) -> Reservation:
         """Refuse a request without money. If open requests hold it, wait for them, at most `patience` seconds."""
         give_up = asyncio.get_running_loop().time() + self._patience
         while True:
             ended = self._ended
             with contextlib.suppress(_Undecided):
-                return await self._reserve_once(self._claim(token_sha256, estimate.usd))
+                return await self._reserve_once(replace(self._claim(token_sha256, estimate.usd), about=about))
             try:
                 async with asyncio.timeout_at(give_up):
                     await ended.wait()

@@ -8,11 +8,12 @@ import json
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot.live.state import LiveState, is_check, place_of, words_heard
-from bot.store.conversation import MESSAGE_KIND, NOTE_KIND, StoredEvent
+from bot.store.conversation import ANSWER_KIND, MESSAGE_KIND, NOTE_KIND, StoredEvent
+from bot.words import on_models
 from sandbox.agents import events
 from sandbox.agents.base import Decoder, one_line, same_around
 
@@ -105,7 +106,7 @@ class Conversation:
 
     def feed(self, row: StoredEvent) -> None:
         state = self.states.setdefault(row.turn, LiveState())
-        if row.kind in (MESSAGE_KIND, NOTE_KIND):
+        if row.kind in (ANSWER_KIND, MESSAGE_KIND, NOTE_KIND):
             state.told(row.line)
             self._own(row)
         else:
@@ -152,8 +153,19 @@ class Conversation:
         if heard is not None:
             made.kind, made.title = "heard", one_line(heard[0])
             self._put(made, EntryContent(heard[1][:MOST_SAID]))
+        elif row.kind == ANSWER_KIND:
+            self._answered(row, made)
         elif note := _note(row.line):
             self._put(made, EntryContent(note[:MOST_SAID]))
+
+    def _answered(self, row: StoredEvent, made: ConversationEntry) -> None:
+        """Show a question and its answer as two entries, like words of a person and of the agent."""
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            found = json.loads(row.line)
+            made.kind, made.title = "heard", one_line(str(found["asked_by"]))
+            self._put(made, EntryContent(str(found["question"])[:MOST_SAID]))
+            said = replace(made, id=place_of(row.seq, 1), place=(row.seq, 1), kind="said", title="")
+            self._put(said, EntryContent(str(found["answer"])[:MOST_SAID]))
 
     def _take(self, event: events.AgentEvent, row: StoredEvent, part: int) -> None:
         made = ConversationEntry(place_of(row.seq, part), (row.seq, part), row.turn, row.at, row.seq, "note")
@@ -168,6 +180,10 @@ class Conversation:
                 return
             case events.Retrying():
                 text = f"The model's provider does not answer ({event.status or event.error}); trying again."
+            case events.ModelSwitched():
+                text = on_models.switched(event.model, event.fallback, event.reason)
+            case events.ContextCompacted():
+                text = on_models.compacted(event.before, event.after)
             case events.PermissionAsked():
                 text = f"The agent asks to use {event.tool}: {event.title}"
             case events.AgentEnded() if not event.ok:

@@ -10,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from bot import account_settings
+from bot import account_settings, config_values
+from bot.config_values import is_set
 from bot.errors import NotAllowed, UserError, VaultError
 from bot.sessions.money import spending_limits
 from bot.sessions.money.spending_limits import Ceilings
@@ -136,7 +137,11 @@ class InstallationPages:
             sharing_choices=account_settings.SHARING_CHOICES,
             version=account_settings.version(own),
             timeout=limits.timeout_minutes,
-            repositories=await repo_configs.of_installation(store, row.id, MOST_REPOSITORIES),
+            shared=await accounts.own_repository(store, row.id),
+            repositories=[
+                (one, [value for value in config_values.listed(one.config_values, limits, own) if is_set(value)])
+                for one in await repo_configs.of_installation(store, row.id, MOST_REPOSITORIES)
+            ],
             github=self._settings.github.url,
             trail=await audit.about(store, row.account, MOST_TRAIL),
             command=self._settings.command,

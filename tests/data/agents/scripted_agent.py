@@ -32,8 +32,15 @@ def result() -> None:
 
 
 def heard() -> str | None:
-    line = sys.stdin.readline()
-    return str(json.loads(line)["message"]["content"]) if line else None
+    """Answer questions beside the work, which end nothing, until words come."""
+    while line := sys.stdin.readline():
+        document = json.loads(line)
+        if document["type"] != "control_request":
+            return str(document["message"]["content"])
+        answer = {"response": f"about {document['request']['question']}", "synthetic": False}
+        response = {"subtype": "success", "request_id": document["request_id"], "response": answer}
+        say({"type": "control_response", "response": response})
+    return None
 
 
 def listen_until_closed() -> None:

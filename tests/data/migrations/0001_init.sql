@@ -1,9 +1,12 @@
 -- Rows of each table, for later migrations to go over.
 INSERT INTO installations (id, account, account_id, state, updated_at) VALUES
     (1, 'octo', 10, 'active', 1790000000.0);
+INSERT INTO account_repositories (installation_id, repo, config, problem, know_how, read_at) VALUES
+    (1, '{"id":9,"owner":"octo","name":".github","private":true,"default_branch":"main"}', NULL, 'line 2: no such key', 1,
+     1790000000.0);
 INSERT INTO repos (id, installation_id, owner, name, private, default_branch, config_state, config_problem,
-                   config_read_at, updated_at, removed_at) VALUES
-    (7, 1, 'octo', 'calc', 1, 'main', 'error', 'line 2: no such key', 1790000001.0, 1790000000.0, 1790000800.0);
+                   config_values, config_read_at, updated_at, removed_at) VALUES
+    (7, 1, 'octo', 'calc', 1, 'main', 'error', 'line 2: no such key', '[]', 1790000001.0, 1790000000.0, 1790000800.0);
 INSERT INTO threads (id, repo_id, installation_id, number, is_pull, told_refused) VALUES
     ('7#5', 7, 1, 5, 0, 0);
 INSERT INTO sessions (id, thread_id, branch, created_at, budget_usd) VALUES
@@ -28,8 +31,9 @@ rescue_gone, new_branch, branch, pull_number, asked_as, options, replica, payloa
     ('abcd1234', 21, 'queued', 'prepare', NULL, 'run', 'and the fork', 'bob', 12, 5, 'comment:1:21', 'claude-sonnet-5-5', 5.0, 3600.0, 0, NULL, 0, 0, 0, 1790002100.0, NULL, '{}', NULL, NULL, NULL, 1, 0, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, 'run', NULL, NULL, '{}');
 INSERT INTO events (session_id, seq, turn, kind, line, at) VALUES
     ('abcd1234', 1, 1, 'stream', '{}', 1790000002.0);
-INSERT INTO messages (source, session_id, turn, place, state, author, text, request, at) VALUES
-    ('comment:7:4', 'abcd1234', 2, 1, 'waiting', 'alice', 'mind the tests', '{}', 1790000400.0);
+INSERT INTO messages (source, session_id, turn, place, state, author, text, request, beside, at) VALUES
+    ('comment:7:4', 'abcd1234', 2, 1, 'waiting', 'alice', 'mind the tests', '{}', 0, 1790000400.0),
+    ('comment:7:5', 'abcd1234', 2, 2, 'answered', 'alice', 'why?', '{}', 1, 1790000410.0);
 INSERT INTO comments (session_id, turn, comment_id, body_sha256, final, remade, reacted, edits, updated_at,
 still_sha256, restored, spoilt, moved_to) VALUES
     ('abcd1234', 1, 99, NULL, 1, 0, 0, 0, 1790000100.0, NULL, 0, 0, '{"repo":{"id":8,"owner":"octo","name":"new","private":true,"default_branch":"main"},"installation":1,"number":3,"is_pull":false}'),
@@ -76,18 +80,18 @@ INSERT INTO samples (session_id, turn, at, cpu_percent, memory_bytes, disk_bytes
 INSERT INTO machine_runs (session_id, turn, environment_id, run_at, began_at, seen_at, ends_by, cpus, memory_gib,
 cpu_usd, gib_usd) VALUES
     ('abcd1234', 2, 'abcd1234-2', 1790000201.0, 1790000201.0, 1790000210.0, 1790000870.0, 2.0, 4.0, 1.4e-05, 4.5e-06);
-INSERT INTO gateway_tokens (token_sha256, session_id, turn, installation_id, model, budget_usd, max_requests, requests,
-concurrency, expires_at, created_at, repo_id, user_id) VALUES
-    ('t-2', 'abcd1234', 2, 1, 'claude-sonnet-5-5', 5.0, 2000, 0, 8, 1790004000.0, 1790000200.0, 7, 12),
-    ('t-3', 'abcd1234', 2, 1, 'claude-sonnet-5-5', 5.0, 2000, 0, 8, 1790004000.0, 1790000300.0, 7, 12);
+INSERT INTO gateway_tokens (token_sha256, session_id, turn, installation_id, model, fallback, budget_usd, max_requests,
+requests, concurrency, expires_at, created_at, repo_id, user_id) VALUES
+    ('t-2', 'abcd1234', 2, 1, 'claude-sonnet-5-5', NULL, 5.0, 2000, 0, 8, 1790004000.0, 1790000200.0, 7, 12),
+    ('t-3', 'abcd1234', 2, 1, 'claude-sonnet-5-5', 'claude-haiku-5-5', 5.0, 2000, 0, 8, 1790004000.0, 1790000300.0, 7, 12);
 INSERT INTO spend (id, session_id, turn, installation_id, model, state, reserved_usd, cost_usd, input_tokens,
-output_tokens, cache_read_tokens, cache_write_tokens, status, at, repo_id, user_id, unconfirmed_usd) VALUES
-    ('s-1', 'abcd1234', 1, 1, 'claude-sonnet-5-5', 'settled', 0.2, 0.125, 1000, 100, 0, 0, 200, 1790000010.0, 7, 11, 0.0),
-    ('s-2', 'abcd1234', 2, 1, 'claude-sonnet-5-5', 'reserved', 0.25, 0.0, 0, 0, 0, 0, NULL, 1790000210.0, 7, 12, 0.0),
-    ('s-3', 'gone0000', 1, 1, 'claude-sonnet-5-5', 'settled', 0.25, 0.0625, 0, 0, 0, 0, NULL, 1790000220.0, 0, 0, 0.0),
-    ('s-4', 'abcd1234', 2, 1, 'claude-sonnet-5-5', 'settled', 0.25, 0.5, 0, 0, 0, 0, NULL, 1790000310.0, 7, 12, 0.0),
-    ('s-13', 'abcd1234', 2, 1, 'claude-sonnet-5-5', 'settled', 0.25, 0.5, 0, 0, 0, 0, NULL, 1790000320.0, 7, 12, 0.0),
-    ('s-70', 'abcd1234', 2, 1, 'claude-sonnet-5-5', 'abandoned', 0.5, 0.25, 0, 0, 0, 0, NULL, 1790000320.0, 7, 12, 0.25);
+output_tokens, cache_read_tokens, cache_write_tokens, status, at, repo_id, user_id, unconfirmed_usd, question) VALUES
+    ('s-1', 'abcd1234', 1, 1, 'claude-sonnet-5-5', 'settled', 0.2, 0.125, 1000, 100, 0, 0, 200, 1790000010.0, 7, 11, 0.0, NULL),
+    ('s-2', 'abcd1234', 2, 1, 'claude-sonnet-5-5', 'reserved', 0.25, 0.0, 0, 0, 0, 0, NULL, 1790000210.0, 7, 12, 0.0, NULL),
+    ('s-3', 'gone0000', 1, 1, 'claude-sonnet-5-5', 'settled', 0.25, 0.0625, 0, 0, 0, 0, NULL, 1790000220.0, 0, 0, 0.0, NULL),
+    ('s-4', 'abcd1234', 2, 1, 'claude-sonnet-5-5', 'settled', 0.25, 0.5, 0, 0, 0, 0, NULL, 1790000310.0, 7, 12, 0.0, NULL),
+    ('s-13', 'abcd1234', 2, 1, 'claude-sonnet-5-5', 'settled', 0.25, 0.5, 0, 0, 0, 0, NULL, 1790000320.0, 7, 12, 0.0, 'abcd1234-2'),
+    ('s-70', 'abcd1234', 2, 1, 'claude-sonnet-5-5', 'abandoned', 0.5, 0.25, 0, 0, 0, 0, NULL, 1790000320.0, 7, 12, 0.25, NULL);
 INSERT INTO spend_days (payer, number, day, cost_usd, unconfirmed_usd) VALUES
     ('installation_id', 1, 20717, 0.6875, 0.0),
     ('repo_id', 7, 20717, 0.625, 0.0),

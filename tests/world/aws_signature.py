@@ -1,4 +1,4 @@
-"""Judges requests as S3 does: who signed them, for which region, when, and whether the body is what was signed."""
+"""Judges requests as Amazon does: who signed them, for which region, when, and whether the body is what was signed."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ class Refused(Exception):
 class Signers:
     keys: dict[str, str]
     region: str
+    service: str = "s3"
 
     def judge(self, request: Request, body: bytes, now: datetime) -> None:
-        """Refuse what S3 refuses, in the order in which S3 looks."""
+        """Refuse what Amazon refuses, in the order in which S3 looks."""
         found = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
         if found is None:
             raise Refused(403, "AccessDenied", "Anonymous access is forbidden")
         if found["region"] != self.region:
             wrong = f"the region '{found['region']}' is wrong; expecting '{self.region}'"
             raise Refused(400, "AuthorizationHeaderMalformed", wrong, Region=self.region)
-        if found["service"] != "s3":
+        if found["service"] != self.service:
             raise Refused(400, "AuthorizationHeaderMalformed", "incorrect service")
         if (secret := self.keys.get(found["key"])) is None:
             raise Refused(403, "InvalidAccessKeyId", AWSAccessKeyId=found["key"])
@@ -52,26 +53,34 @@ class Signers:
         must = {"host", *(name for name in request.headers if name.startswith("x-amz-"))}
         if not must <= {*signed} or signed != sorted(signed):
             raise Refused(403, "AccessDenied", "There were headers present in the request which were not signed")
-        scope = f"{found['day']}/{self.region}/s3/aws4_request"
-        expected = _signature(secret, scope, request.headers["x-amz-date"], _canonical(request, signed))
+        scope = f"{found['day']}/{self.region}/{self.service}/aws4_request"
+        digest = hashlib.sha256(body).hexdigest()
+        stated = request.headers["x-amz-content-sha256"] if self.service == "s3" else digest
+        canonical = _canonical(request, signed, stated, path=_path(request, twice=self.service != "s3"))
+        expected = _signature(secret, scope, request.headers["x-amz-date"], canonical)
         if not hmac.compare_digest(expected, found["signature"]):
             raise Refused(403, "SignatureDoesNotMatch")
-        if request.headers["x-amz-content-sha256"] != hashlib.sha256(body).hexdigest():
+        if stated != digest:
             raise Refused(400, "XAmzContentSHA256Mismatch")
 
 
-def _canonical(request: Request, signed: list[str]) -> str:
+def _path(request: Request, *, twice: bool) -> str:
+    """Encode the path; services other than S3 encode again what is encoded already."""
     path = request.scope["raw_path"].decode("ascii")
+    return quote(path if twice else unquote(path), safe="/-_.~")
+
+
+def _canonical(request: Request, signed: list[str], digest: str, *, path: str) -> str:
     pairs = [one.partition("=") for one in request.scope["query_string"].decode("ascii").split("&") if one]
     query = sorted((quote(unquote(name), safe="-_.~"), quote(unquote(value), safe="-_.~")) for name, _, value in pairs)
     lines = [
         request.method,
-        quote(unquote(path), safe="/-_.~"),
+        path,
         "&".join(f"{name}={value}" for name, value in query),
         *(f"{name}:{' '.join(request.headers[name].split())}" for name in signed),
         "",
         ";".join(signed),
-        request.headers["x-amz-content-sha256"],
+        digest,
     ]
     return "\n".join(lines)
 

@@ -1,0 +1,98 @@
+"""A credential that lasts some time: asked for in a thread, once for all who wait, and again before it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from bot.errors import BotError, TransientError
+from bot.settings import Secret
+
+log = logging.getLogger(__name__)
+
+FETCH_SECONDS = 25.0
+EARLY_SECONDS = 300.0
+"""Before its end, a credential is renewed while it still serves."""
+LEAST_SECONDS = 30.0
+"""What a credential must still last, so that it is valid when the request arrives."""
+AGAIN_SECONDS = 30.0
+DOUBT_SECONDS = 60.0
+"""A credential younger than this is refused for another reason than its age."""
+MOST_WORDS = 300
+T = TypeVar("T")
+
+
+class IdentityRefused(BotError):
+    """There is no credential until somebody changes something; the text says what."""
+
+
+class IdentityUnavailable(TransientError):
+    """Who gives out credentials does not answer."""
+
+
+@dataclass(frozen=True)
+class Lasting(Generic[T]):
+    value: T
+    until: float
+    """By the clock of `time.time`."""
+    secrets: tuple[Secret, ...] = field(default=(), repr=False)
+
+
+class Renewed(Generic[T]):
+    def __init__(
+        self, whose: str, fetch: Callable[[], Lasting[T]], on_secret: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """`fetch` may block; it raises IdentityRefused or IdentityUnavailable."""
+        self._whose = whose
+        self._fetch = fetch
+        self._on_secret = on_secret
+        self._kept: Lasting[T] | None = None
+        self._since = self._next = 0.0
+        self._under_way: asyncio.Task[T | BotError] | None = None
+
+    async def current(self) -> T:
+        now, kept = time.time(), self._kept
+        if kept is not None and now < self._next:
+            return kept.value
+        if self._under_way is None or self._under_way.done():
+            self._under_way = asyncio.create_task(self._renew())
+        if kept is not None and now < kept.until - LEAST_SECONDS:
+            return kept.value
+        try:
+            async with asyncio.timeout(FETCH_SECONDS):
+                found = await asyncio.shield(self._under_way)
+        except TimeoutError:
+            raise IdentityUnavailable(f"{self._whose} gave no credential within {FETCH_SECONDS:.0f} s.") from None
+        if isinstance(found, BotError):
+            raise found
+        return found
+
+    def doubt(self) -> bool:
+        """Drop the credential, which was refused; False if a new one would be refused too."""
+        if self._kept is None or time.time() - self._since < DOUBT_SECONDS:
+            return False
+        self._kept = None
+        return True
+
+    async def _renew(self) -> T | BotError:
+        """Return the new credential, or why there is none; perhaps nobody waits for it."""
+        try:
+            found = await asyncio.to_thread(self._fetch)
+        except BotError as error:
+            self._next = time.time() + AGAIN_SECONDS
+            log.warning("%s gave no new credential: %s", self._whose, error)
+            return error
+        for secret in found.secrets:
+            self._on_secret(secret.reveal())
+        self._kept, self._since = found, time.time()
+        self._next = max(found.until - EARLY_SECONDS, self._since + AGAIN_SECONDS)
+        return found.value
+
+
+def shown(error: Exception) -> str:
+    """Return an SDK's words on one line."""
+    return "".join(letter if letter.isprintable() else " " for letter in str(error))[:MOST_WORDS].rstrip(". ")

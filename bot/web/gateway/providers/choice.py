@@ -1,0 +1,28 @@
+"""Makes the provider that is set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bot.settings import BedrockSettings, ModelSettings
+from bot.web.gateway.dialect import Dialect
+from bot.web.gateway.providers import ModelProvider
+from bot.web.gateway.providers.anthropic import AnthropicApi, Credentials
+
+
+def chosen(
+    model: ModelSettings, credentials: Credentials, on_secret: Callable[[str], None] = lambda _: None
+) -> ModelProvider:
+    """Import only what the provider needs. `on_secret` hears of each key or token that is fetched."""
+    at = model.provider.at
+    if at is None:
+        return AnthropicApi(model.upstream, credentials, Dialect(model.admitted))
+    if isinstance(at, BedrockSettings):
+        from bot.vendors.amazon_keys import AmazonKeys
+        from bot.web.gateway.providers.bedrock import Bedrock
+
+        return Bedrock(model.provider, at, AmazonKeys(at, on_secret), model.admitted)
+    from bot.vendors.google import GoogleTokens
+    from bot.web.gateway.providers.vertex import Vertex
+
+    return Vertex(model.provider, at, GoogleTokens(at, on_secret), model.admitted)
