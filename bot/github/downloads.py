@@ -56,6 +56,17 @@ class Storage:
         if not found or not all(is_public(address) for address in found):
             raise GitHubRefused(403, f"the host of {of} has an address that is not public")
 
+    def _host_of(self, url: str, scheme: str, of: str) -> str:
+        """Return the host of an address; refuse what GitHub would not name: a user, or another scheme."""
+        try:
+            parts = urlsplit(url)
+            host, user = parts.hostname, parts.username
+        except ValueError:
+            parts, host, user = None, None, None
+        if parts is None or not host or user is not None or parts.scheme not in ("https", scheme):
+            raise GitHubRefused(403, f"{of} lies at an address that is not opened")
+        return host
+
     def _http(self) -> httpx.AsyncClient:
         if self._client is None:
             import httpx
@@ -207,13 +218,7 @@ class JobLogs(Storage):
     async def _check(self, url: str) -> None:
         from bot.github.client import environment_proxy
 
-        try:
-            parts = urlsplit(url)
-            host, user = parts.hostname, parts.username
-        except ValueError:
-            parts, host, user = None, None, None
-        if parts is None or not host or user is not None or parts.scheme not in ("https", self._scheme):
-            raise GitHubRefused(403, "the log of a job lies at an address that is not opened")
+        host = self._host_of(url, self._scheme, "the log of a job")
         if self._host != _PUBLIC_API or environment_proxy(url):
             return
         await self._check_host(host, "a job's log")

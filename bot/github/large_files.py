@@ -20,6 +20,7 @@ import msgspec
 
 from bot.errors import GitHubRefused, GitHubUnavailable, Unrecognised
 from bot.github.downloads import Storage
+from bot.github.lfs_wire import LfsActionJson, LfsBatchJson, LfsErrorJson, LfsLocksJson, LfsObjectJson
 from bot.settings import Secret
 from sandbox.egress import Resolve, resolve_host
 
@@ -40,42 +41,6 @@ _ENDED = (401, 403)
 """How a storage refuses an address whose time is over."""
 _PASSING = (429, 500, 502, 503, 504, 509)
 Operation = Literal["download", "upload"]
-
-
-class _ObjectJson(msgspec.Struct):
-    oid: str
-    size: int = 0
-    actions: dict[str, _ActionJson] | None = None
-    error: _ErrorJson | None = None
-
-
-class _ActionJson(msgspec.Struct):
-    href: str
-    header: dict[str, str] | None = None
-
-
-class _ErrorJson(msgspec.Struct):
-    code: int = 0
-    message: str = ""
-
-
-class _BatchJson(msgspec.Struct):
-    objects: list[_ObjectJson]
-    transfer: str = "basic"
-
-
-class _LockOwner(msgspec.Struct):
-    name: str = ""
-
-
-class _LockJson(msgspec.Struct):
-    path: str
-    owner: _LockOwner | None = None
-
-
-class _LocksJson(msgspec.Struct):
-    theirs: list[_LockJson] = []
-    next_cursor: str | None = None
 
 
 @dataclass(frozen=True)
@@ -154,7 +119,7 @@ class LargeFiles(Storage):
         for _ in range(MOST_LOCKS):
             body = {"ref": {"name": ref}, "limit": BATCH, **({"cursor": cursor} if cursor else {})}
             try:
-                answer = await self._asked_json(server, "locks/verify", body, _LocksJson)
+                answer = await self._asked_json(server, "locks/verify", body, LfsLocksJson)
             except GitHubRefused as refused:
                 if refused.status in (403, 404, 501):
                     return []
@@ -173,16 +138,16 @@ class LargeFiles(Storage):
 
     async def _asked(
         self, server: LfsServer, operation: Operation, contents: Sequence[Content], ref: str = ""
-    ) -> list[_ObjectJson]:
+    ) -> list[LfsObjectJson]:
         """Ask for all contents; the answers come in their order."""
-        found: list[_ObjectJson] = []
+        found: list[LfsObjectJson] = []
         for start in range(0, len(contents), BATCH):
             batch = contents[start : start + BATCH]
             body: dict[str, Any] = {"operation": operation, "transfers": ["basic"], "hash_algo": "sha256"}
             body["objects"] = [{"oid": one.oid, "size": one.size} for one in batch]
             if ref:
                 body["ref"] = {"name": ref}
-            answer = await self._asked_json(server, "objects/batch", body, _BatchJson)
+            answer = await self._asked_json(server, "objects/batch", body, LfsBatchJson)
             by_oid = {one.oid: one for one in answer.objects}
             if answer.transfer != "basic" or not all(one.oid in by_oid for one in batch):
                 raise GitHubUnavailable("GitHub's answer about Git LFS does not fit the question")
@@ -218,7 +183,7 @@ class LargeFiles(Storage):
         except (TimeoutError, httpx.HTTPError, httpx.InvalidURL):
             return 599, {}, b""
 
-    async def _fetch(self, content: Content, answer: _ObjectJson) -> None:
+    async def _fetch(self, content: Content, answer: LfsObjectJson) -> None:
         action = (answer.actions or {}).get("download")
         if action is None:
             raise GitHubUnavailable("GitHub names no address for an object of Git LFS")
@@ -234,7 +199,7 @@ class LargeFiles(Storage):
         finally:
             await asyncio.to_thread(partial.unlink, missing_ok=True)
 
-    async def _received(self, action: _ActionJson, content: Content, partial: Path) -> int:
+    async def _received(self, action: LfsActionJson, content: Content, partial: Path) -> int:
         """Write what comes into a file. Only a content of the right size and name is 200."""
         import httpx
 
@@ -257,7 +222,7 @@ class LargeFiles(Storage):
             raise GitHubRefused(422, f"the object {content.oid[:12]} of Git LFS is not what its name says")
         return 200
 
-    async def _send(self, content: Content, answer: _ObjectJson) -> None:
+    async def _send(self, content: Content, answer: LfsObjectJson) -> None:
         actions = answer.actions or {}
         upload, verify = actions.get("upload"), actions.get("verify")
         if upload is None:  # the repository has it
@@ -278,7 +243,7 @@ class LargeFiles(Storage):
             if status != 200:
                 raise GitHubRefused(status, _message(said))
 
-    async def _sent(self, action: _ActionJson, content: Content) -> int:
+    async def _sent(self, action: LfsActionJson, content: Content) -> int:
         import httpx
 
         header = {"Content-Type": "application/octet-stream", **_plain(action), "Content-Length": str(content.size)}
@@ -293,24 +258,18 @@ class LargeFiles(Storage):
         """Refuse an address that GitHub would not name: a storage of github.com is public, and never without TLS."""
         from bot.github.client import environment_proxy
 
-        try:
-            parts = urlsplit(url)
-            host, user = parts.hostname, parts.username
-        except ValueError:
-            parts, host, user = None, None, None
-        if parts is None or not host or user is not None or parts.scheme not in ("https", self._scheme):
-            raise GitHubRefused(403, "an object of Git LFS lies at an address that is not opened")
+        host = self._host_of(url, self._scheme, "an object of Git LFS")
         if self._host == _PUBLIC and host != _PUBLIC and not environment_proxy(url):
             await self._check_host(host, "an object of Git LFS")
 
 
-def _plain(action: _ActionJson) -> dict[str, str]:
+def _plain(action: LfsActionJson) -> dict[str, str]:
     return dict(action.header or {})
 
 
 def _message(said: bytes) -> str:
     try:
-        return msgspec.json.decode(said, type=_ErrorJson).message[:500] or "no reason given"
+        return msgspec.json.decode(said, type=LfsErrorJson).message[:500] or "no reason given"
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return "no reason given"
 

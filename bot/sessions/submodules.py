@@ -27,6 +27,8 @@ from bot.words import on_submodules
 from sandbox.execution import ExecutionEnvironment
 
 MOST = 20
+MOST_CLOSED = 30
+MOST_TOLD = 20
 MOST_DEPTH = 3
 MOST_BYTES = 1 << 30
 
@@ -96,7 +98,7 @@ class Submodules:
             raise Closed(fault)
         if depth > MOST_DEPTH:
             raise Closed(on_submodules.too_deep(MOST_DEPTH))
-        if len(self.opened) >= MOST:
+        if len(self.opened) >= MOST or len(self.closed) >= MOST_CLOSED:  # each one costs calls of GitHub's API
             raise Closed(on_submodules.too_many(MOST))
         other = await self._fetched(repo, link)
         name = f"submodule-{len(self.opened)}"
@@ -141,6 +143,8 @@ class Submodules:
             await self._services.cache.fetch(other.id, access, link.sha)
         except RefMissing:
             raise Closed(on_submodules.no_commit(other.full_name, link.sha)) from None
+        except GitHubRefused:
+            raise Closed(on_submodules.not_open(other.full_name, self._turn.requester)) from None
         except RepositoryUnsupported as error:
             raise Closed(str(error)) from None
         return other
@@ -199,7 +203,9 @@ async def bring(found: Submodules, environment: ExecutionEnvironment) -> tuple[s
     finally:
         for path in packs.values():
             await asyncio.to_thread(path.unlink, missing_ok=True)
-    return tuple(on_submodules.stays_empty(path, why) for path, why in found.closed)
+    told = tuple(on_submodules.stays_empty(path, why) for path, why in found.closed[:MOST_TOLD])
+    more = len(found.closed) - len(told)
+    return (*told, on_submodules.more_stay_empty(more)) if more else told
 
 
 async def pointer_faults(

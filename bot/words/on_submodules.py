@@ -11,6 +11,10 @@ def stays_empty(path: str, why: str) -> str:
     return f"The submodule {shown(path, 200)} stays empty: {why}."
 
 
+def more_stay_empty(count: int) -> str:
+    return f"{count} more submodules stay empty."
+
+
 def not_named(branch: str) -> str:
     return f"`.gitmodules` of the branch {shown(branch, 100)} does not name it, or names it twice"
 

@@ -92,6 +92,8 @@ async def test_the_host_finds_pointers_and_writes_them_as_the_attributes_of_the_
     }
     for name, content in new.items():
         (folder / name).write_bytes(content)
+    for name in ("a.bin", "deep/b.bin"):
+        os.utime(folder / name, (1, 1))  # git looks at them again, and takes their contents
     (folder / "run.bin").chmod(0o755)
     (folder / "link.bin").symlink_to("a.bin")
     (folder / ".gitattributes").write_text(f"{ATTRIBUTES}*.txt filter=lfs\nout.bin -filter\n")
