@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from bot.cli.sweep import credentials_in
-from bot.simulation.anthropic import Call, Say, Script
+from bot.simulation.anthropic import Call, Say, Script, Wait
+from bot.simulation.github import gitstore
 from tests.world import CONFIG, World
 from tests.world.e2b import e2b_spine
 
@@ -80,6 +81,16 @@ async def test_contents_come_in_and_new_ones_become_pointers_in_the_pull_request
         assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
         assert "new music" in json.dumps(world.model.requests[-1].body["messages"][-1], default=str)
         assert world.repo.file(pull.head, "art/two.bin") == pointer(NEW)
+
+        world.model.default(Script([bash("printf 'half done' > art/one.bin"), Wait("half"), Say("No.")]))
+        world.say("/claude change the picture", on=pull)
+        await world.model.reached("half", timeout=60)
+        world.say("/claude stop", on=pull)
+        assert await world.outcome(2, on=pull) == "stopped", world.replies(pull)[-1].body
+        world.model.release("half")
+        [saved] = gitstore.refs(world.repo.path, "refs/forgehand/rescue/").values()
+        assert world.repo.file(saved, "art/one.bin") == pointer(b"half done"), "saved work has pointers as well"
+        assert hashlib.sha256(b"half done").hexdigest() in world.repo.large.held
     _no_token_anywhere(world, capfd)
 
 
