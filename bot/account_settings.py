@@ -88,6 +88,9 @@ SHARING_CHOICES = {
     "all": "also of private repositories",
     "none": "forbidden",
 }
+ON_FORKS = "registries_on_forks"
+ON_FORKS_TITLE = "Package registries for code of forks"
+ON_FORKS_CHOICES = {"": "closed", "open": "open, as for the repository's own code"}
 OPERATOR = "the operator"
 ACCOUNT = "this account"
 PAGE = "the account's page"
@@ -126,6 +129,12 @@ def may_share(choices: Choices, *, private: bool) -> bool:
     choice = choices.get(SHARING)
     chosen = choice.value if choice is not None else None
     return chosen == "all" or (chosen is None and not private)
+
+
+def may_read_on_forks(choices: Choices) -> bool:
+    """Decide whether turns on a fork's code may read the registries that the repository opens."""
+    choice = choices.get(ON_FORKS)
+    return choice is not None and choice.value == "open"
 
 
 def triggers(choices: Choices) -> Triggers:
@@ -199,12 +208,17 @@ def read_triggers(fields: Mapping[str, str]) -> tuple[dict[str, Value | None], d
 
 
 def read_sharing(fields: Mapping[str, str]) -> tuple[dict[str, Value | None], dict[str, str]]:
-    def read(name: str, text: str) -> Value | None:
-        if text not in SHARING_CHOICES:
-            raise Wrong(f"must be one of: {', '.join(SHARING_CHOICES.values())}")
-        return text or None
+    return _read((SHARING,), lambda _, text: _chosen(text, SHARING_CHOICES), fields)
 
-    return _read((SHARING,), read, fields)
+
+def read_on_forks(fields: Mapping[str, str]) -> tuple[dict[str, Value | None], dict[str, str]]:
+    return _read((ON_FORKS,), lambda _, text: _chosen(text, ON_FORKS_CHOICES), fields)
+
+
+def _chosen(text: str, choices: Mapping[str, str]) -> str | None:
+    if text not in choices:
+        raise Wrong(f"must be one of: {', '.join(choices.values())}")
+    return text or None
 
 
 def _read(

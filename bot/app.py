@@ -14,6 +14,7 @@ from functools import partial
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount
+from starlette.types import ASGIApp
 
 from bot import checkup, events, logs, vault
 from bot.errors import SettingsError
@@ -41,16 +42,22 @@ from bot.store.cloud import CloudPlaces
 from bot.store.data_directory import DataDirLock
 from bot.store.environments import EnvironmentMarks
 from bot.store.files import KeptFiles
+from bot.store.package_cache import PackageCache
 from bot.vault import NAMES, Vault
 from bot.web.credentials import NONE, from_vault
 from bot.web.gateway import Credentials, Dialect, Gateway, ModelProvider
 from bot.web.gateway.clients import closed
 from bot.web.gateway.providers.choice import chosen
 from bot.web.health import Health
+from bot.web.metrics import ServiceMetrics
 from bot.web.overload import Sturdy
+from bot.web.packages import PATH as packages_path
+from bot.web.packages import PackageGateway
+from bot.web.packages.fetching import PackageFetcher
 from bot.web.pages.site import Site, SiteParts
 from bot.web.schema import schema_routes
 from bot.web.server import Server, tcp_socket
+from bot.web.ways_in import WaysIn
 from bot.web.webhooks import webhook_routes
 from sandbox.agents.claude import Claude
 from sandbox.choice import CloudRecords, EnvironmentChoice, choose, instance_of
@@ -98,16 +105,16 @@ async def running(
         began, health = store.now(), Health(store, settings.metrics_token, is_reached=settings.is_reached)
         logs.configure(redactor.redact, on_record=health.metrics.count)
         await stack.enter_async_context(background(health.metrics.lateness.run()))
-        kept, site = Vault(store, ring, redactor.register), Site()
-        credentials = await _credentials(settings, kept)
+        kept, site = await Vault.opened(store, ring, redactor.register), Site()
         await spend.abandon_open(store)
-        gateway = _gateway(store, chosen(settings.model, credentials, redactor.register), settings, clock)
-        stack.push_async_callback(gateway.close)
-        health.metrics.refused, health.metrics.left_out = gateway.refusals, gateway.left_out
-        doors = [*health.routes(), _gateway_door(settings.e2b, gateway), *schema_routes(), *site.routes()]
+        model = chosen(settings.model, await _credentials(settings, kept), redactor.register)
+        gateway, packages = _gateway(store, model, settings, clock), _packages(store, kept, settings, clock)
+        ways_in = _ways_in(stack, health.metrics, gateway, packages)
+        doors = [*health.routes(), _gateway_door(settings.e2b, ways_in), *schema_routes(), *site.routes()]
         on_stored, on_answered = partial(notices.tell, Topic.DELIVERY), health.metrics.webhook
         server = await stack.enter_async_context(_edge(settings, store, doors, on_stored, on_answered))
-        choice = await _chosen(stack, settings, store, gateway)
+        choice = await _chosen(stack, settings, store, ways_in)
+        stack.callback(ways_in.closing)
         services = await _assemble(stack, _Given(settings, store, redactor, notices, found), choice, clock)
         notices.on(Topic.ACCESS, site.doubt)
         work = ServiceLoops(services, notices, found.replicas, began)
@@ -138,7 +145,6 @@ def spare_the_collector() -> None:
 
 async def _credentials(settings: Settings, stored: Vault) -> Credentials:
     """Return the gateway's source of credentials; without any, the service would be useless."""
-    await stored.prepare()
     kept = [one for one in await stored.entries() if one.name in NAMES]
     model = settings.model
     if model.api_key is None and model.oauth_token is None and model.provider.at is None and not kept:
@@ -162,18 +168,33 @@ def _edge(
     return Server(doors_and_hooks, tcp_socket(settings.host, settings.port))
 
 
+def _ways_in(stack: AsyncExitStack, metrics: ServiceMetrics, gateway: Gateway, packages: PackageGateway) -> WaysIn:
+    """Join what answers environments: the model's gateway, and the one for packages."""
+    stack.push_async_callback(gateway.close)
+    stack.push_async_callback(packages.close)
+    metrics.refused, metrics.left_out = gateway.refusals, gateway.left_out
+    metrics.packages, metrics.package_bytes = packages.outcomes, packages.bytes
+    return WaysIn(gateway, {packages_path: packages}, gateway.closing)
+
+
 def _gateway(store: Store, provider: ModelProvider, settings: Settings, clock: Clock) -> Gateway:
     table, ceilings = Prices.at(settings.model), Ceilings.of(settings.limits)
     return Gateway(store, provider, clock, table=table, ceilings=ceilings, dialect=Dialect(settings.model.admitted))
 
 
-def _gateway_door(e2b: E2BSettings | None, gateway: Gateway) -> Mount:
+def _packages(store: Store, kept: Vault, settings: Settings, clock: Clock) -> PackageGateway:
+    cache = PackageCache(settings.data_dir, settings.package_cache_bytes, clock)
+    fetcher = PackageFetcher(kept, settings.inside, cache)
+    return PackageGateway(store, fetcher, settings.secret_keys[0], clock)
+
+
+def _gateway_door(e2b: E2BSettings | None, gateway: ASGIApp) -> Mount:
     """Open the gateway only to sandboxes that reach it by our public address."""
     from_outside = e2b is not None and e2b.gateway_url is not None and e2b.unmetered is None
     return Mount("/gateway", app=gateway if from_outside else closed)
 
 
-async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Gateway) -> E2BSettings | None:
+async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: ASGIApp) -> E2BSettings | None:
     """Open a local door to the gateway for cloud sandboxes that we connect to by a tunnel."""
     if e2b is not None and e2b.unmetered is not None:
         log.warning(UNMETERED)
@@ -184,7 +205,7 @@ async def _reachable(stack: AsyncExitStack, e2b: E2BSettings | None, gateway: Ga
     return replace(e2b, gateway_address=listener.getsockname()[:2])
 
 
-async def _chosen(stack: AsyncExitStack, settings: Settings, store: Store, gateway: Gateway) -> EnvironmentChoice:
+async def _chosen(stack: AsyncExitStack, settings: Settings, store: Store, gateway: ASGIApp) -> EnvironmentChoice:
     e2b = await _reachable(stack, settings.e2b, gateway)
     rooms = settings.data_dir / "environments"
     if e2b is not None:
@@ -196,11 +217,10 @@ async def _chosen(stack: AsyncExitStack, settings: Settings, store: Store, gatew
     stack.push_async_callback(choice.provider.close)
     if e2b is None:
         await _open_sockets(stack, settings, gateway, choice)
-    stack.callback(gateway.closing)
     return choice
 
 
-async def _open_sockets(stack: AsyncExitStack, settings: Settings, gateway: Gateway, choice: EnvironmentChoice) -> None:
+async def _open_sockets(stack: AsyncExitStack, settings: Settings, gateway: ASGIApp, choice: EnvironmentChoice) -> None:
     """Open the two ways out of a local environment: to the gateway, and to the hosts that the operator allows."""
     await stack.enter_async_context(Server(gateway, choice.sockets / "gateway.sock"))
     egress = EgressProxy(

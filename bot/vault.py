@@ -25,6 +25,8 @@ TERMS = (
 """People read this when they choose the token."""
 APP = "FORGEHAND_APP"
 """The GitHub App, as `registration` packs it."""
+OUTSIDE = ("registry:", "mcp:")
+"""The beginnings of the names of outside services' secrets (`store/outside_services`)."""
 CHECK = "_check"
 """A row whose value is known: it tells a wrong key before there is any secret."""
 CHECK_VALUE = "forgehand"
@@ -54,6 +56,12 @@ class Vault:
         self._ring = ring
         self._on_secret = on_secret
 
+    @classmethod
+    async def opened(cls, store: Store, ring: KeyRing, on_secret: Callable[[str], None]) -> Vault:
+        vault = cls(store, ring, on_secret)
+        await vault.prepare()
+        return vault
+
     async def prepare(self) -> None:
         """Store the check value under our newest key, which shows from now on that the service has that key."""
         require(self._ring, await accounts.every_credential(self._store))
@@ -66,13 +74,15 @@ class Vault:
         return check is not None and key_id(check.ciphertext) == self._ring.newest
 
     async def put(self, name: str, installation: InstallationId, value: Secret) -> None:
-        """Store it under the key of the check value: a running service may not have a newer one yet."""
+        await accounts.put_credential(self._store, name, installation, await self.seal(name, installation, value))
+
+    async def seal(self, name: str, installation: InstallationId, value: Secret) -> str:
+        """Encrypt it with the key of the check value: a running service may not have a newer one yet."""
         checked = require_storable(name, value)
         self.hide(Secret(checked))
         check = await accounts.credential_of(self._store, CHECK, OPERATOR)
         known = key_id(check.ciphertext) if check else self._ring.newest
-        sealed = self._ring.seal(checked, place(name, installation), under=known)
-        await accounts.put_credential(self._store, name, installation, sealed)
+        return self._ring.seal(checked, place(name, installation), under=known)
 
     def hide(self, *values: Secret) -> None:
         """Hide from now on in log lines what came from a person or GitHub and is not stored as it is."""
@@ -160,11 +170,15 @@ def place(name: str, installation: InstallationId) -> SecretPlace:
 
 def require_storable(name: str, value: Secret) -> str:
     """Refuse what may not be stored; the error names the mistake, not the value."""
-    text = value.reveal().strip()
-    if name not in (*NAMES, APP):
+    text, is_outside = value.reveal().strip(), name.startswith(OUTSIDE)
+    if not is_outside and name not in (*NAMES, APP):
         raise VaultError(f"There is no secret of that name; known are {' and '.join(NAMES)}.")
     if not text:
         raise VaultError(f"Nothing was given for {name}.")
+    if is_outside:
+        if len(text) > LONGEST or not all(" " <= letter <= "~" for letter in text):
+            raise VaultError(f"The secret for {name} has a line break or odd characters in it, or is too long.")
+        return text
     if len(text) > (LONGEST_APP if name == APP else LONGEST) or not all("!" <= letter <= "~" for letter in text):
         raise VaultError(
             f"What was given for {name} is not a key: it has spaces or odd characters in it, or is too long."

@@ -25,6 +25,7 @@ from sandbox.agents.base import (
     turn_folder,
 )
 from sandbox.blocked import Blocked
+from sandbox.clients import PackageClients
 from sandbox.errors import EnvironmentBusy, NotThere, SandboxError, TooLarge
 from sandbox.following import Follower, Mailbox
 from sandbox.primitives import CheckResult, Chunk, Collected, EnvironmentPrimitives, Liveness, RunState, RunStatus
@@ -122,13 +123,19 @@ class ExecutionEnvironment:
         return {"home": self._layout.home, "own": own}
 
     async def setup(
-        self, commands: Sequence[str], timeout: float, *, env: Mapping[str, str] | None = None
+        self,
+        commands: Sequence[str],
+        timeout: float,
+        *,
+        env: Mapping[str, str] | None = None,
+        clients: PackageClients | None = None,
     ) -> list[CheckResult]:
         """Run commands one after the other until one fails, all within `timeout`; only they see `env`."""
         done: list[CheckResult] = []
         deadline = time.monotonic() + timeout
         for command in commands:
-            done.append(await self._command(command, max(0.0, deadline - time.monotonic()), env))
+            left = max(0.0, deadline - time.monotonic())
+            done.append(await self._command(command, left, env, clients=clients and clients.spec()))
             if done[-1].exit_code:
                 break
         return done
@@ -137,11 +144,19 @@ class ExecutionEnvironment:
         """Run all commands, each within `timeout`."""
         return [await self._command(command, timeout, None) for command in commands]
 
-    async def verify(self, command: str, timeout: float, output: Path, commit: str | None = None) -> CheckResult:
+    async def verify(
+        self,
+        command: str,
+        timeout: float,
+        output: Path,
+        commit: str | None = None,
+        clients: PackageClients | None = None,
+    ) -> CheckResult:
         """Run one check and save its output (under a cap) in a file of the host, if no process spoilt it. With
         `commit`, the result lists files of the checkout that then differ from it."""
         log = posixpath.join(self._layout.out, f"check-{secrets.token_hex(4)}.log")
-        found = await self._command(command, timeout, None, log=log, commit=commit)
+        told = clients and clients.spec()
+        found = await self._command(command, timeout, None, log=log, commit=commit, clients=told)
         with contextlib.suppress(NotThere, TooLarge):
             await self.primitives.download(log, output, max_bytes=OUTPUT_CAP)
         return found
@@ -289,6 +304,7 @@ class ExecutionEnvironment:
             "final_type": self.agent.final_type,
             "gateway_variable": self.agent.gateway_variable,
             "gateway_path": self.agent.gateway_path,
+            "clients": run.clients and run.clients.spec(),
         }
 
     def _name(self, turn: int) -> str:
@@ -305,9 +321,7 @@ class ExecutionEnvironment:
     def _mailbox(self, turn: int) -> Mailbox:
         return Mailbox(self.primitives, self._folder(turn), lambda: self.status(turn))
 
-    async def _command(
-        self, command: str, timeout: float, env: Mapping[str, str] | None, **beside: str | None
-    ) -> CheckResult:
+    async def _command(self, command: str, timeout: float, env: Mapping[str, str] | None, **beside: Any) -> CheckResult:
         spec = {"command": command, "tail_bytes": TAIL_BYTES, **beside}
         found = await self._script("check", spec, timeout, env=env, network=True)
         try:

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from bot.agent.material import AGENTS, CLAUDE, CUT, MAX_BYTES, beginning, rule_names, size
 from bot.text.markup import BlockMeaning, InlineMark, blocks, pieces
@@ -15,6 +16,9 @@ MOST_DEPTH = 5
 """Imports below imports, as in Claude Code."""
 MOST_IMPORTS = 30
 """The most for one file with rules."""
+MOST_WRITTEN = 200
+"""The most words of one file that we take for imports."""
+MOST_NAMED = 3
 MOST_LINKS = 5
 _IMPORT = re.compile(r"(?<!\S)@((?:[^\s\\]|\\ ){1,500}+)")
 _ENDS_SENTENCE = ".,;:!?)]}'\"*_"
@@ -37,7 +41,7 @@ def read(path: str, raw: bytes) -> RuleFile:
     text = as_written(raw[: 4 * MAX_BYTES].decode("utf-8", "replace")).text.strip()
     text = beginning(text, MAX_BYTES) if size(text) > MAX_BYTES else text
     inside, outside = list[tuple[str, ...]](), list[str]()
-    for one in _imports(text):
+    for one in islice(dict.fromkeys(_imports(text)), MOST_WRITTEN):
         forms = dict.fromkeys((one, one.rstrip(_ENDS_SENTENCE)))
         if paths := tuple(to for form in forms if form and (to := target(path, form)) is not None):
             inside.append(paths)
@@ -84,7 +88,7 @@ def above(folder: str) -> list[str]:
 def expanded(head: str, files: Mapping[str, RuleFile]) -> tuple[list[tuple[str, RuleFile]], list[str]]:
     """Return the file and all that it imports, each once, with the path of its importer; and what was left out."""
     found: dict[str, tuple[str, RuleFile]] = {}
-    notes: list[str] = []
+    notes: dict[str, None] = {}
     waiting = [(head, "", 0)]
     while waiting:
         path, importer, depth = waiting.pop()
@@ -92,14 +96,15 @@ def expanded(head: str, files: Mapping[str, RuleFile]) -> tuple[list[tuple[str, 
         if one is None or one.path in found:
             continue
         if depth > MOST_DEPTH or len(found) > MOST_IMPORTS:
-            limit = f"{MOST_DEPTH} imports deep" if depth > MOST_DEPTH else f"one of more than {MOST_IMPORTS} imports"
-            notes.append(f"{rule_names(one.path)}, which {rule_names(importer)} imports: it is {limit}")
+            beyond = f"more than {MOST_DEPTH} deep" if depth > MOST_DEPTH else f"beyond the first {MOST_IMPORTS}"
+            notes[f"what {rule_names(head)} imports {beyond}"] = None
             continue
         found[one.path] = (importer, one)
-        notes += [f"{rule_names(out)}, which {rule_names(one.path)} imports: it is outside" for out in one.outside[:3]]
+        for out in one.outside[:MOST_NAMED]:
+            notes[f"{rule_names(out)}, which {rule_names(one.path)} imports: it is outside the repository"] = None
         known = (next((path for path in paths if path in files), None) for paths in reversed(one.imports))
         waiting += [(path, one.path, depth + 1) for path in known if path is not None]
-    return list(found.values()), notes
+    return list(found.values()), list(notes)
 
 
 def title(importer: str, one: RuleFile) -> str:

@@ -139,6 +139,11 @@ class DemoReplicas:
         return Sight(*(numbers.get(one[0]) if one else None for one in (leaders, runners)))
 
     @property
+    def values(self) -> Mapping[str, str]:
+        """Return the settings of one, as a command beside it needs them."""
+        return self._processes[0].values
+
+    @property
     def isolation(self) -> str:
         return self._processes[0].isolation
 

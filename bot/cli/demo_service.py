@@ -37,7 +37,7 @@ class ServiceProcess:
         self.replica = ""
         """Its name among the replicas, if there are any; each start changes it."""
         self.starts = 0
-        self._values = values
+        self.values = values
         self._log = log
         self._process: Process | None = None
 
@@ -58,7 +58,7 @@ class ServiceProcess:
     async def _answer(self, process: Process) -> dict[str, str]:
         """Return its first line, which it prints once it listens; nothing if it ends before."""
         assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(json.dumps(dict(self._values)).encode() + b"\n")
+        process.stdin.write(json.dumps(dict(self.values)).encode() + b"\n")
         with contextlib.suppress(TimeoutError, ConnectionError):
             async with asyncio.timeout(START_SECONDS):
                 await process.stdin.drain()
@@ -146,6 +146,11 @@ class DemoService:
         await self._process.start()
         self._app.webhook_url = f"{self.url}/webhook"
         self.up = True
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """Return its settings, as a command beside it needs them."""
+        return self._process.values
 
     @property
     def url(self) -> str:

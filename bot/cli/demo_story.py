@@ -17,6 +17,7 @@ from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.accounts import App
 from bot.simulation.github.state import Repository
 from bot.simulation.github.threads import Comment, Issue, Pull
+from bot.simulation.registries import SimulatedRegistries
 from bot.simulation.scenarios import basket
 from bot.simulation.scenarios.discount import MIDDLE
 from bot.simulation.scenarios.plays import Crash, Play, Push, Say, Tick, TickDashboard
@@ -41,6 +42,8 @@ class Story:
     watched: asyncio.Event
     secrets: list[str]
     seconds: dict[str, float] = field(default_factory=dict)
+    registries: SimulatedRegistries | None = None
+    """What the play's setup installs from."""
 
     @property
     def live(self) -> list[Comment]:

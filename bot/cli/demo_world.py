@@ -15,14 +15,18 @@ from pathlib import Path
 from bot.cli.demo_replicas import DemoReplicas
 from bot.cli.demo_service import DemoService
 from bot.cli.demo_story import MAINTAINER, Story
+from bot.cli.registries import RegistryWish
+from bot.cli.registries import store as store_registry
 from bot.errors import SettingsError
+from bot.settings import Secret
 from bot.simulation.anthropic import SimulatedAnthropic
 from bot.simulation.github import SimulatedGitHub
 from bot.simulation.github.accounts import App
 from bot.simulation.github.state import Repository
 from bot.simulation.github.threads import Issue
 from bot.simulation.pages.views import FORGEHANDS, Pages
-from bot.simulation.scenarios import basket, discount
+from bot.simulation.registries import SimulatedRegistries
+from bot.simulation.scenarios import basket, discount, packages
 from bot.simulation.scenarios.plays import Play, Push
 from bot.workbench import slots
 
@@ -30,6 +34,7 @@ NOTICE = (
     "This GitHub is simulated and the model's words are scripted. The rest is real: Forgehand itself, its gateway, "
     "git, the Claude Code CLI, and the sandbox ({isolation})."
 )
+HERE = "127.0.0.1"
 SIMULATED = ["GitHub (API, git server, webhooks, pages)", "the model's answers (a scripted Anthropic API)"]
 
 
@@ -50,9 +55,10 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool, replicas:
         registered = github.create_app(slug="forgehand", webhook_secret=hook)
         registered.callback_urls = [f"{github.url}{FORGEHANDS}/oauth/callback"]
         github.state.at_the_browser = MAINTAINER
-        repo, issue = _shop(github, registered, on_pull=play.on_pull)
+        repo, issue = _shop(github, registered, play)
         values = _settings(github, registered, model, key)
         service = await stack.enter_async_context(_serving(values, registered, folder, replicas, github.state.touch))
+        registries = await _registries(stack, service) if play.packages else None
         pages.notice = NOTICE.format(isolation=service.isolation)
         pages.service = service
         story = Story(
@@ -68,7 +74,9 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool, replicas:
             secrets=[
                 *(key, hook, values["FORGEHAND_SECRET_KEY"], registered.private_key_pem, registered.client_secret),
                 *service.secrets,
+                *([registries.authorisation.partition(" ")[2]] if registries else []),
             ],
+            registries=registries,
         )
         if isinstance(play.afterwards, Push):
             pages.push = partial(story.do, play.afterwards)
@@ -104,13 +112,24 @@ async def _github(stack: AsyncExitStack, root: Path, port: int, pages: Pages) ->
         raise SettingsError(f"Port {port} {why}. Name another with --port; 0 takes any free one.") from None
 
 
-def _shop(github: SimulatedGitHub, registered: App, *, on_pull: bool) -> tuple[Repository, Issue]:
-    repo = github.create_repo(discount.REPOSITORY, files=discount.FILES, private=True)
+async def _registries(stack: AsyncExitStack, service: DemoService | DemoReplicas) -> SimulatedRegistries:
+    """Run a registry, and store it as an operator does, with its credential."""
+    secret = secrets.token_urlsafe(40)
+    registries = await stack.enter_async_context(SimulatedRegistries.running(f"Bearer {secret}"))
+    packages.stock(registries)
+    wish = RegistryWish(packages.REGISTRY, packages.KIND, registries.address(packages.KIND), "", HERE, "bearer", "")
+    await store_registry(service.values, wish, Secret(secret), None)
+    return registries
+
+
+def _shop(github: SimulatedGitHub, registered: App, play: Play) -> tuple[Repository, Issue]:
+    files = packages.FILES if play.packages else discount.FILES
+    repo = github.create_repo(discount.REPOSITORY, files=files, private=True)
     github.user(MAINTAINER)
     repo.grant(MAINTAINER, "maintain")
     github.install(registered, repos=[repo])
     issue = github.open_issue(repo, title=discount.ISSUE_TITLE, body=discount.ISSUE_BODY, by=MAINTAINER)
-    if not on_pull:
+    if not play.on_pull:
         return repo, issue
     github.user(basket.AUTHOR)
     repo.grant(basket.AUTHOR, "write")
@@ -132,6 +151,7 @@ def _settings(github: SimulatedGitHub, registered: App, model: SimulatedAnthropi
         "FORGEHAND_CLIENT_ID": registered.client_id,
         "FORGEHAND_CLIENT_SECRET": registered.client_secret,
         "FORGEHAND_WEBHOOK_SECRET": registered.webhook_secret,
+        "FORGEHAND_INSIDE_HOSTS": HERE,  # the registry of one play
         "FORGEHAND_SECRET_KEY": base64.b64encode(os.urandom(32)).decode(),
         "FORGEHAND_ACCOUNTS": discount.REPOSITORY.partition("/")[0],
         "ANTHROPIC_API_KEY": key,

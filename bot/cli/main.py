@@ -17,6 +17,7 @@ from bot.cli import (
     doctor,
     execute,
     keys,
+    registries,
     replicas,
     sandbox,
     serve,
@@ -65,4 +66,5 @@ app.add_typer(deliveries.app, name="deliveries")
 app.add_typer(config.app, name="config")
 app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(keys.app, name="keys")
+app.add_typer(registries.app, name="registries")
 app.add_typer(db.app, name="db")

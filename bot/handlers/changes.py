@@ -9,7 +9,7 @@ from bot.events.threads import ThreadChanged
 from bot.handlers import dashboards, turns
 from bot.handlers.desk import Desk, Handled, acted, ignored
 from bot.models import TurnState
-from bot.store import accounts, audit, deliveries, environments, posts, repos, sessions, snapshots
+from bot.store import accounts, audit, deliveries, environments, outside_services, posts, repos, sessions, snapshots
 from bot.store.repos import InstallationRow, InstallationState
 from bot.store.sessions import Turn
 from bot.words import endings
@@ -122,6 +122,7 @@ async def _follow_repositories(event: InstallationChanged, row: InstallationRow,
     if row.state is InstallationState.DELETED:
         await accounts.remove_credentials_of(desk.store, row.id)
         await accounts.forget_settings(desk.store, row.id)
+        await outside_services.forget_of(desk.store, row.id)
         await snapshots.condemn_of_installation(desk.store, row.id)
         await repos.mark_all_removed(desk.store, row.id)
         return

@@ -18,10 +18,11 @@ from bot.live.questions import TickBox
 from bot.live.state import Folds, LiveState
 from bot.models import Outcome, Thread, TurnKey, TurnState
 from bot.settings import Limits
-from bot.store import approvals, findings, machines, operations, sessions, spend
+from bot.store import approvals, findings, machines, operations, packages, sessions, spend
 from bot.store.approvals import Approval, ApprovalKind, ApprovalState
 from bot.store.base import Store
 from bot.store.machines import Sample
+from bot.store.packages import FetchedSum
 from bot.store.sessions import Session, Turn
 from bot.store.spend import ModelCost
 from bot.words import endings, on_forks
@@ -82,6 +83,8 @@ class TurnView:
     github_url: str = ""
     reviewed: Reviewed | None = None
     """The findings that stand in the comment of the newest review."""
+    fetched: FetchedSum | None = None
+    """What its package clients have got from the account's registries."""
     findings: int = 0
     """Open findings of our reviews of the pull request that was pushed to."""
 
@@ -175,6 +178,7 @@ class Page:
             subagents=_most_subagents(turn, limits) if state.spawns_refused else (0, 0),
             public_url=self._settings.public_url,
             github_url=self._settings.github_url,
+            fetched=await packages.sum_of(self._store, key) if repo_config.load(turn.config).registries else None,
             findings=await self._open_findings(turn, session),
             reviewed=await open_findings.of_turn(self._store, turn),
         )

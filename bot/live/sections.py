@@ -107,6 +107,15 @@ def blocked_hosts(hosts: Sequence[dict[str, Any]]) -> str:
     return text
 
 
+def packages(view: TurnView) -> str:
+    """Count what the package clients have got; their names stand on the session's page."""
+    if (found := view.fetched) is None:
+        return ""
+    many = "1 package" if found.packages == 1 else f"{found.packages:,} packages"
+    again = f", {found.from_cache:,} of {found.downloads:,} downloads from the cache" if found.from_cache else ""
+    return f"**From registries:** {many} ({found.bytes / 1e6:,.1f} MB{again})."
+
+
 def request(view: TurnView) -> str:
     """Show the request in one line, with its command unless that is plain work."""
     turn = view.turn

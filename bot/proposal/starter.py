@@ -34,6 +34,7 @@ EXAMPLES = {
     "ask_above": "5",
     "base": "main",
     "egress": "[packages.example.com]",
+    "registries": "[internal-npm]",
     "template": "my-template",
     "paths": '{"services/pay/**": {checks: [make -C services/pay test]}}',
 }

@@ -103,6 +103,8 @@ class RepoConfig:
     egress: tuple[str, ...] = ()
     submodules: bool = False
     lfs: bool = False
+    registries: tuple[str, ...] = ()
+    """Names of the account's package registries."""
     push: Pushing = field(default_factory=Pushing)
     paths: tuple[PathRules, ...] = ()
     """In the order of the file."""

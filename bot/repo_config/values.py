@@ -25,6 +25,7 @@ MAX_LIST = 100
 MAX_COUNT = 1000
 MAX_INSTRUCTIONS = 20_000
 _HOST = re.compile(r"(?:\*\.)?(?!-)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+\Z")
+_SERVICE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
 _NEVER = ("github.com", "githubusercontent.com", "api.anthropic.com", "e2b.app", "e2b.dev")
 """GitHub, the model's provider and E2B's cloud: only Forgehand itself talks to them."""
 _NAME = re.compile(r"[A-Za-z0-9][\w./@:\[\]-]{0,99}\Z")
@@ -97,6 +98,12 @@ def _host(text: str) -> str:
     if never := covered(host, _NEVER):
         raise Wrong(NAMED.format(never))
     return host
+
+
+def _service(text: str) -> str:
+    if not _SERVICE.fullmatch(text):
+        raise Wrong("must be a list of names in lower case, as the account's settings show them")
+    return text
 
 
 def covered(host: str, never: Iterable[str]) -> str | None:
@@ -347,6 +354,7 @@ KEYS: dict[str, Key] = {
     "egress": Key(_each(_host), _LIST, "hosts a session may reach"),
     "submodules": _switch("submodules come into the sandbox, if they are repositories of the same installation"),
     "lfs": _switch("files of Git LFS come into the sandbox with their contents, and go back to it when they change"),
+    "registries": Key(_each(_service), _LIST, "the account's package registries that setup, agent and checks may read"),
     "push.blocked": Key(_texts, _LIST, "paths that no push may change"),
     "push.sensitive": Key(_texts, _LIST, "paths whose changes the pull request points out"),
     "paths": Key(

@@ -21,7 +21,7 @@ from bot.git.quarantine import Had, Quarantine, RepositoryPack
 from bot.models import SessionId
 from bot.proposal import verification
 from bot.proposal.verification import CheckedCommand, CheckPlace
-from bot.sessions import environments
+from bot.sessions import environments, packages
 from bot.sessions.environments import meter, warm_start
 from bot.sessions.moves import stop_command_if_disk_fills
 from bot.sessions.services import Services
@@ -31,6 +31,7 @@ from bot.store.files import KeptFiles
 from bot.store.sessions import Turn
 from bot.store.snapshots import StoredSnapshot
 from sandbox.agents.base import clean
+from sandbox.clients import PackageClients
 from sandbox.errors import EnvironmentBusy, EnvironmentGone, KeyRefused, SandboxError
 from sandbox.execution import CheckResult, ExecutionEnvironment
 from sandbox.primitives import EnvironmentPrimitives
@@ -84,7 +85,8 @@ async def checking(services: Services, turn: Turn, where: CheckPlace, sha: str) 
     name = output_name(turn)
     await services.files.forget(name)
     try:
-        yield Checking(services, turn, where, sha)
+        async with packages.opened(services, turn, WHOLE_SECONDS) as clients:
+            yield Checking(services, turn, where, sha, clients)
     finally:
         try:
             if services.files.path(name).exists():
@@ -101,6 +103,7 @@ class Checking:
     turn: Turn
     where: CheckPlace
     sha: str
+    clients: PackageClients | None = None
     done: list[CheckedCommand] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -169,11 +172,11 @@ class Checking:
         """Run the command, once more if no answer came: the connection may have failed, not the command."""
         commit = self.sha or None
         try:
-            return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed, commit)
+            return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed, commit, self.clients)
         except EnvironmentBusy:
             if self._left() <= 0:
                 raise
-        return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed, commit)
+        return await environment.verify(command, min(COMMAND_SECONDS, self._left()), printed, commit, self.clients)
 
     async def _keep(self, head: str, printed: Path, check: CheckedCommand) -> None:
         """Append the output between two lines of ours; a failure here does not end the turn."""

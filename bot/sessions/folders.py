@@ -51,17 +51,10 @@ def _near(folder: str, known: Iterable[str]) -> list[str]:
 
     def fits(one: str) -> bool:
         other = one.lower()
-        return (
-            is_near(written, other)
-            or other == last
-            or other.endswith(f"/{last}")
-            or is_near(last, posixpath.basename(other))
-        )
+        return is_near(written, other) or is_near(last, posixpath.basename(other))
 
-    found = (one for one in known if fits(one))
-    return sorted(found, key=lambda one: (not is_near(written, one.lower()), one.count("/"), one))[
-        : on_folders.MOST_NAMED
-    ]
+    found = sorted(filter(fits, known), key=lambda one: (not is_near(written, one.lower()), one.count("/"), one))
+    return found[: on_folders.MOST_NAMED]
 
 
 def named_in(text: str, paths: Collection[str], known: Collection[str]) -> list[str]:
@@ -117,5 +110,6 @@ def _elsewhere(config: RepoConfig, patterns: Sequence[str]) -> Iterator[str]:
             row = f"- {shown(one.pattern, 200)}: {' '.join(one.instructions.split())}"
             room -= len(row)
             if room < 0:
+                yield "- There are more of them in .github/forgehand.yml, for other paths."
                 return
             yield row

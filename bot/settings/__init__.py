@@ -11,9 +11,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bot.errors import SettingsError
-from bot.settings import app_key, bucket, database, dotenv, e2b, own_key, prices, providers
+from bot.settings import app_key, bucket, database, dotenv, e2b, inside, own_key, prices, providers
 from bot.settings.bucket import BucketSettings as BucketSettings
 from bot.settings.database import Address as Address
+from bot.settings.inside import InsideHosts
 from bot.settings.providers import BedrockSettings as BedrockSettings
 from bot.settings.providers import ModelProviderSettings
 from bot.settings.providers import VertexSettings as VertexSettings
@@ -113,6 +114,9 @@ class Settings:
     """Holds the files; None if the store or the data directory does."""
     newest_agent: Path | None = None
     """The folder of the newest Claude Code; None to use the tested one."""
+    inside: InsideHosts = field(default_factory=InsideHosts)
+    """Inside addresses that accounts' outside services may have."""
+    package_cache_bytes: int = 4 << 30
 
     @property
     def is_reached(self) -> bool:
@@ -267,6 +271,10 @@ def read_egress(values: Mapping[str, str]) -> frozenset[str]:
     return SettingsReader(values).hosts("FORGEHAND_EGRESS")
 
 
+def read_inside(values: Mapping[str, str]) -> InsideHosts:
+    return inside.read(SettingsReader(values))
+
+
 def read_limits(values: Mapping[str, str]) -> Limits:
     reader = SettingsReader(values)
     return Limits(
@@ -343,6 +351,8 @@ def read(values: Mapping[str, str]) -> Settings:
         replica_seconds=reader.number("FORGEHAND_REPLICA_SECONDS", 30, least=6),
         bucket=read_bucket(values),
         newest_agent=read_newest_agent(values),
+        inside=read_inside(values),
+        package_cache_bytes=reader.whole("FORGEHAND_PACKAGE_CACHE_MB", 4096, least=16) << 20,
     )
 
 

@@ -36,6 +36,7 @@ class LoopbackServer:
         config = uvicorn.Config(
             app,
             ws=upgraded or "none",  # type: ignore[arg-type]  # uvicorn asks for a class, and only calls it
+            interface="asgi3",  # it would guess wrongly for a bound method
             lifespan="off",
             log_config=None,
             access_log=False,

@@ -182,8 +182,12 @@ class Sealed(Record):
 
 async def put_credential(store: Store, name: str, installation: InstallationId, ciphertext: str) -> None:
     at = store.now()
-    values = {"name": name, "installation": installation, "ciphertext": ciphertext, "at": at}
-    await store.run(_PUT_CREDENTIAL, **values)
+    await store.write(lambda db: write_credential(db, name, installation, ciphertext, at))
+
+
+def write_credential(db: Database, name: str, installation: InstallationId, ciphertext: str, at: float) -> None:
+    """Do what `put_credential` does, within a larger transaction."""
+    run(db, _PUT_CREDENTIAL, name=name, installation=installation, ciphertext=ciphertext, at=at)
 
 
 async def credential_of(store: Store, name: str, installation: InstallationId) -> Sealed | None:

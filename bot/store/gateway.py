@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import secrets
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+
+import msgspec
 
 from bot.account_settings import Choices
 from bot.funds import BudgetAccount
@@ -37,6 +39,8 @@ class Grant:
     revoked: bool
     refused: str | None = None
     """The reason of the last final refusal."""
+    registries: tuple[str, ...] | None = None
+    """The registries that it opens, by name; None: it opens the model instead."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -121,6 +125,27 @@ async def mint(  # noqa: PLR0913 - its one caller names each
     about = {"sha": digest(token), "session": key.session, "turn": key.n, "now": store.now()}
     await store.run(sql, **about, model=model, fallback=fallback, **payers, **limits)
     return Secret(token)
+
+
+async def mint_for_packages(
+    store: Store, key: TurnKey, installation: InstallationId, registries: Sequence[str], expires_at: float
+) -> Secret:
+    """Create a token that opens these registries and nothing else. It is revoked with its turn's tokens."""
+    token = PREFIX + secrets.token_urlsafe(32)
+    sql = """
+    INSERT INTO gateway_tokens (token_sha256, session_id, turn, installation_id, model, budget_usd, max_requests,
+        concurrency, expires_at, created_at, registries)
+    VALUES (:sha, :session, :turn, :installation, '', 0, 0, 0, :expires_at, :now, :registries)
+    """
+    about = {"sha": digest(token), "session": key.session, "turn": key.n, "installation": installation}
+    names = msgspec.json.encode(registries).decode()
+    await store.run(sql, **about, expires_at=expires_at, now=store.now(), registries=names)
+    return Secret(token)
+
+
+async def revoke_one(store: Store, token: Secret) -> None:
+    sql = "UPDATE gateway_tokens SET revoked_at = :now WHERE token_sha256 = :sha AND revoked_at IS NULL"
+    await store.run(sql, now=store.now(), sha=digest(token.reveal()))
 
 
 async def revoke(store: Store, key: TurnKey) -> None:
@@ -220,6 +245,7 @@ def _grant(db: Database, token_sha256: str) -> Grant | None:
         expires_at=row["expires_at"],
         revoked=row["revoked_at"] is not None,
         refused=row["refused"],
+        registries=tuple(msgspec.json.decode(row["registries"])) if row["registries"] else None,
     )
 
 

@@ -104,6 +104,10 @@ _PRUNED = {
             JOIN turns ON turns.session_id = samples.session_id AND turns.n = samples.turn
             WHERE turns.state = 'done' AND turns.finished_at < :before LIMIT :batch)
         """,
+    "fetched_packages": """
+        DELETE FROM fetched_packages WHERE session_id IN (
+            SELECT session_id FROM fetched_packages WHERE at < :before LIMIT :batch) AND at < :before
+        """,
     "gateway_tokens": """
         DELETE FROM gateway_tokens WHERE token_sha256 IN (
             SELECT token_sha256 FROM gateway_tokens WHERE expires_at < :before LIMIT :batch)

@@ -257,6 +257,11 @@ async def installed_accounts(store: Store) -> dict[InstallationId, str]:
     return {InstallationId(row["id"]): row["account"] for row in await store.many(_ACCOUNTS)}
 
 
+async def installation_of(store: Store, repo: RepoId) -> InstallationId:
+    row = await store.one("SELECT installation_id FROM repos WHERE id = :id", id=repo)
+    return InstallationId(row["installation_id"] if row else 0)
+
+
 async def upsert_repo(store: Store, repo: Repo, installation: InstallationId) -> None:
     """Store it by its number, which renames and transfers keep."""
     at = store.now()

@@ -32,6 +32,7 @@ class StoredSnapshot(SnapshotBase, Record):
     snapshot_id: str | None = None
     shallow: tuple[str, ...] = ()
     attempts: int = 0
+    registries: tuple[str, ...] = ()
 
     @property
     def base(self) -> SnapshotBase:
@@ -54,10 +55,10 @@ async def plan(store: Store, new: StoredSnapshot, *, not_since: float) -> bool:
        AND (state = 'making' OR created_at > :not_since OR name = :name)
     """
     insert = """
-    INSERT INTO snapshots (name, repo_id, template, setup_sha256, setup, egress, commit_sha, branch, state,
-                           created_at)
-    VALUES (:name, :repo_id, :template, :setup_sha256, :setup, :egress, :commit_sha, :branch, 'making',
-            :created_at)
+    INSERT INTO snapshots (name, repo_id, template, setup_sha256, setup, egress, registries, commit_sha, branch,
+                           state, created_at)
+    VALUES (:name, :repo_id, :template, :setup_sha256, :setup, :egress, :registries, :commit_sha, :branch,
+            'making', :created_at)
     """
     columns = {name: stored(value) for name, value in vars(new).items()}
 

@@ -58,6 +58,9 @@ class ServiceMetrics:
         self.refused: Mapping[str, int] = {}  # the gateway's live count of refused requests, by reason
         self.left_out: Mapping[str, int] = {}
         """The gateway's live count of betas, fields and query parts that it left out of requests."""
+        self.packages: Mapping[str, int] = {}
+        """The live count of requests to registries, by what became of them."""
+        self.package_bytes: Mapping[str, int] = {}
         self._store = store
         self._registry = CollectorRegistry()
         self._after = store.now()
@@ -158,6 +161,8 @@ class _Here(Collector):
         metrics = self.metrics
         yield _by("forgehand_gateway_refusals", "Requests not forwarded.", "reason", metrics.refused, total=True)
         yield _by("forgehand_gateway_left_out", "Parts left out of requests.", "kind", metrics.left_out, total=True)
+        yield _by("forgehand_packages", "Requests to registries.", "outcome", metrics.packages, total=True)
+        yield _by("forgehand_package_bytes", "Bytes of packages.", "source", metrics.package_bytes, total=True)
         loops = [metrics.lateness, *metrics.loops.values()]
         failures: dict[str, int] = {loop.name: loop.failures for loop in loops}
         yield _by("forgehand_loop_failures", "Failed rounds of a background loop.", "loop", failures, total=True)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import posixpath
 import re
+import secrets
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sandbox.agents.events import AgentEvent
+from sandbox.clients import PackageClients
 from sandbox.primitives import Layout
 
 
@@ -58,6 +60,7 @@ class AgentRun:
     attempt: int = 0  # the number of this run in its turn, from 0
     beside: Mapping[str, Path] = field(default_factory=dict)  # the prompt's files on the host, by their names inside
     plugins: Sequence[Plugin] = ()
+    clients: PackageClients | None = None  # None: no registry is open
     folder_rules: Mapping[str, str] = field(default_factory=dict)  # given to an agent that first touches the folder
     known_folders: tuple[str, ...] = ()  # whose rules the agent has already, but not its sub-agents
 
@@ -125,6 +128,7 @@ def folder_rules_files(run: AgentRun, layout: Layout) -> dict[str, bytes]:
     found = {posixpath.join(below, name): run.folder_rules[folder].encode() for folder, name in named.items()}
     listed = {
         "work": layout.work,
+        "told": f"told-{secrets.token_hex(8)}",  # nothing of an earlier turn can foresee the name and say all was told
         "folders": [
             {"folder": folder, "file": name, "known": folder in run.known_folders} for folder, name in named.items()
         ],

@@ -10,12 +10,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import documents, family
+from . import clients, documents, family
 from .supervisor import Supervisor
 
 CANNOT_START = 127
 STOPPED_BEFORE = 143
-FROM_THE_FORWARDER = "FORGEHAND_GATEWAY"
 
 
 def main(arguments: list[str]) -> int:
@@ -42,10 +41,11 @@ def _run(folder: Path, spec_path: Path) -> dict[str, Any]:
     if (folder / "stop").exists():
         return _ending(STOPPED_BEFORE, stopped=True)
     family.adopt_orphans()
-    supervisor = Supervisor(folder, spec, _environment(spec))
-    for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(sign, supervisor.request_stop)
-    code = supervisor.run()
+    with clients.configured(spec.get("clients"), os.environ) as variables:
+        supervisor = Supervisor(folder, spec, {**_environment(spec), **variables})
+        for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(sign, supervisor.request_stop)
+        code = supervisor.run()
     ending = _ending(code, timed_out=supervisor.timed_out, stopped=supervisor.stopped)
     ending["duration_seconds"] = supervisor.seconds
     return ending
@@ -53,11 +53,11 @@ def _run(folder: Path, spec_path: Path) -> dict[str, Any]:
 
 def _environment(spec: dict[str, Any]) -> dict[str, str]:
     """Merge the environment's variables, the agent's, and the gateway's address from the forwarder."""
-    gateway = os.environ.get(FROM_THE_FORWARDER)
+    gateway = os.environ.get(clients.FROM_THE_FORWARDER)
     if not gateway:
-        raise ValueError(f"{FROM_THE_FORWARDER} is not set, so the model is out of reach")
+        raise ValueError(f"{clients.FROM_THE_FORWARDER} is not set, so the model is out of reach")
     merged = {**os.environ, **spec["env"], spec["gateway_variable"]: gateway.rstrip("/") + spec["gateway_path"]}
-    del merged[FROM_THE_FORWARDER]
+    del merged[clients.FROM_THE_FORWARDER]
     return merged
 
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import documents, processes
+from . import clients, documents, processes
 from .outputs import CappedFile
 from .repository import Checkout, CheckoutGitFailed
 
@@ -32,13 +32,14 @@ def check(spec: dict[str, Any]) -> dict[str, Any]:
         log = CappedFile(Path(spec["log"]), LOG_HEAD, LOG_TAIL) if spec.get("log") else None
     # People write these commands for bash, as they do in CI.
     shell = next((bash for bash in ("/bin/bash", "/usr/bin/bash") if os.access(bash, os.X_OK)), "/bin/sh")
-    done = processes.run(
-        [shell, "-c", spec["command"]],
-        cwd=spec["cwd"],
-        env=os.environ,
-        limits=processes.CommandLimits(spec["timeout_seconds"], spec["tail_bytes"], log.add if log else None),
-        merged=True,
-    )
+    with clients.configured(spec.get("clients"), os.environ) as variables:
+        done = processes.run(
+            [shell, "-c", spec["command"]],
+            cwd=spec["cwd"],
+            env={**os.environ, **variables},
+            limits=processes.CommandLimits(spec["timeout_seconds"], spec["tail_bytes"], log.add if log else None),
+            merged=True,
+        )
     if log:
         log.close()
     return {

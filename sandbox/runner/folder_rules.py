@@ -13,7 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-MOST_CALL_BYTES = 4 << 20
+MOST_CALL_BYTES = 64 << 20
+"""A call comes with its result, such as the whole of a file before an edit."""
 MOST_COMMAND = 20_000
 MOST_AT_ONCE = 20
 MOST_SAID = 9_000
@@ -25,7 +26,7 @@ def main() -> int:
     listed = Path(sys.argv[1])
     rules = json.loads(listed.read_text("utf-8"))
     call = json.loads(sys.stdin.buffer.read(MOST_CALL_BYTES))
-    told = listed.with_name("told-rules")
+    told = listed.with_name(rules["told"])
     told.mkdir(exist_ok=True)
     who = hashlib.sha256(str(call.get("agent_id") or "").encode()).hexdigest()[:16]
     if call.get("hook_event_name") == "PreCompact":  # the summary may lose them, so they are given again

@@ -18,6 +18,7 @@ CONNECT_SECONDS = 15.0
 RETRY_SECONDS = 0.25
 LINE_BYTES = 1 << 16
 BLOCK = 1 << 16
+NAMED_INSIDE = b"/gateway/packages/"  # its answers hold addresses, which must be those that are valid inside
 REASON = "this host is not on the list of allowed hosts"
 
 
@@ -122,6 +123,8 @@ def renamed(head: bytes, target: Target) -> tuple[bytes, dict[str, str]]:
         headers[name.strip().lower()] = value.strip()
         if name.strip().lower() not in own:
             kept.append(line)
+    if rest.startswith(NAMED_INSIDE):
+        own["x-forgehand-inside"] = headers.get("host", "")
     kept += [f"{name}: {value}".encode("latin-1") for name, value in own.items()]
     return b"\r\n".join([method + b" " + target.path.encode() + rest, *kept]) + b"\r\n\r\n", headers
 

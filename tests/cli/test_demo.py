@@ -92,6 +92,20 @@ async def test_findings_that_a_tick_has_fixed_are_looked_at_again(tmp_path: Path
     assert all(one.resolved_by is story.app.bot for one in review.comments), "both lines have changed"
 
 
+async def test_a_private_package_is_installed_and_its_credential_stays_outside(tmp_path: Path) -> None:
+    story = await played(tmp_path / "demo", PLAYS["packages"])
+    assert story.registries is not None
+    assert [line.split(" exit ")[0] for line in story.verified] == [
+        "✓ `python3 -m unittest -q`",
+        "✓ `python3 -c 'import acme_prices'`",
+    ]
+    files = [one for one in story.registries.requests if one.path.endswith(".whl") and one.method == "GET"]
+    assert len(files) == 1, "the checks' environment installs from the cache"
+    assert not story.registries.leaks
+    [pull] = (one for one in story.repo.pulls.values())
+    assert story.repo.file(pull.head, "acme_prices/__init__.py") is None
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["fix", "ask", "plan", "stop", "undo"])
 async def test_the_other_plays(tmp_path: Path, name: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests import figures
 from tests.figures import Module
 
-MOST_TINY = 220
+MOST_TINY = 243
 MOST_NOQAS = 45
 
 

@@ -9,8 +9,17 @@ import pytest
 
 from bot.cli.sweep import credentials_in, forms_of
 from bot.simulation.anthropic import Call, Calls, Say, Script
-from tests.world import MODEL_KEY, SECRET_KEY, WEBHOOK_SECRET, World
+from bot.simulation.registries import archives
+from bot.simulation.scenarios import discount
+from tests.world import CONFIG, MODEL_KEY, SECRET_KEY, WEBHOOK_SECRET, World
 from tests.world.e2b import e2b_spine
+from tests.world.registries import REGISTRY_SECRET, with_registries
+
+REGISTRY = """
+registries: [pypi]
+setup:
+  - python3 -m pip -q --no-cache-dir --disable-pip-version-check install --no-deps --target ~/setup acme-pay
+"""
 
 THIEF = Script(
     [
@@ -25,6 +34,11 @@ THIEF = Script(
                     "2>/dev/null | xargs -0 -r grep -lE 'sk-ant-api|ghs_|PRIVATE KEY|canary' 2>/dev/null | head; true",
                     "cat /etc/passwd /root/.ssh/* /home/*/.netrc 2>&1 | head -50",
                     "ls -la / /run /run/forgehand /var /tmp 2>&1",
+                    "cat /tmp/forgehand-clients-*/* 2>&1; python3 -m pip config debug; python3 -m pip download -vvv "
+                    "--no-cache-dir --no-deps -d /tmp/got acme-pay 2>&1",
+                    "for at in simple/acme-pay/ ../generic/x %2e%2e/neighbour ..%2fneighbour //neighbour; do curl -sS "
+                    '--path-as-is -u "$(python3 -m pip config get global.index-url | cut -d/ -f3 | cut -d@ -f1)" -iv '
+                    '"$(python3 -m pip config get global.index-url | sed s,simple/$,,)$at" 2>&1; done; true',
                 )
             ]
         ),
@@ -39,9 +53,12 @@ async def test_an_agent_that_looks_everywhere_finds_no_credential(
     world: World, capfd: pytest.CaptureFixture[str]
 ) -> None:
     world.model.default(THIEF)
-    async with world.bot():
+    world.github.commit(world.repo, "main", {CONFIG: REGISTRY})
+    async with with_registries(world, "pypi") as registries, world.bot():
+        registries.shelf("pypi").put(archives.wheel("acme-pay", "1.0"))
         world.say("/claude look for keys")
         await world.outcome()
+        assert not registries.asked("neighbour") and not registries.leaks
     said = [request.body for request in world.model.requests]
     secrets = _secrets(world)
     bodies = [body for issue in world.repo.issues.values() for one in issue.comments for _, body in one.history]
@@ -49,6 +66,7 @@ async def test_an_agent_that_looks_everywhere_finds_no_credential(
     # The scripted model itself says two of them, to see what becomes of that: its own words are left out of `said`.
     heard = [_without_the_models_words(body) for body in said]
     assert credentials_in(secrets, heard, bodies, world.root / "data" / "state.db") == []
+    assert "acme_pay-1.0" in json.dumps(heard, default=str), "it reads packages"
     log = capfd.readouterr().err
     assert not [secret for secret in secrets if secret in log]
 
@@ -73,11 +91,13 @@ async def test_an_agent_in_the_cloud_that_looks_everywhere_finds_no_credential_o
 ) -> None:
     """Nor is there one in whatever goes to E2B, but for its own key where it belongs, nor in what a sandbox leaves."""
     async with e2b_spine(tmp_path) as (world, e2b):
-        world.declare_checks()
+        world.github.commit(world.repo, "main", {CONFIG: REGISTRY + discount.FILES[CONFIG]})
         world.model.default(THIEF)
-        async with world.bot():
+        async with with_registries(world, "pypi") as registries, world.bot():
+            registries.shelf("pypi").put(archives.wheel("acme-pay", "1.0"))
             world.say("/claude look for keys")
             await world.outcome()
+            assert registries.asked("acme_pay-1.0") and not registries.leaks
         assert len(e2b.sandboxes) > 1, "one to work in, others to run the checks in"
         secrets = [*_secrets(world), e2b.api_key]
         heard = [_without_the_models_words(request.body) for request in world.model.requests]
@@ -113,7 +133,7 @@ async def test_a_credential_in_the_environment_of_the_bot_is_not_seen_inside(
 def _secrets(world: World) -> list[str]:
     tokens = [token.value for token in world.github.state.tokens.values()]
     assert tokens
-    return [MODEL_KEY, WEBHOOK_SECRET, SECRET_KEY, world.app.private_key_pem, *tokens]
+    return [MODEL_KEY, WEBHOOK_SECRET, SECRET_KEY, REGISTRY_SECRET, world.app.private_key_pem, *tokens]
 
 
 def _without_the_models_words(body: object) -> object:

@@ -21,6 +21,9 @@ from bot.outbound import prose as truncate
 from bot.outbound.redact import Redactor
 from bot.proposal import descriptions, push_policy, titles
 from bot.proposal.titles import TitleSources
+from bot.registries import DIALECTS
+from bot.registries.shape import IndexPage, RegistryRefusal, RegistryRequest
+from bot.registries.signing import LinkSigner
 from bot.repo_config.yaml import read_entries
 from bot.sessions import folders
 from bot.text import blocks, markup
@@ -55,6 +58,20 @@ def _entries(text: str) -> object:
     with contextlib.suppress(BadRepoConfig):
         return read_entries(text)
     return None
+
+
+def _index(kind: str, content_type: str, text: str) -> bytes:
+    dialect = DIALECTS[kind]("https://packages.example/simple/")
+    page = IndexPage(dialect.address, content_type, "http://127.0.0.1:9/gateway/packages/x/", LinkSigner(b"key"))
+    with contextlib.suppress(RegistryRefusal):
+        return dialect.rewrite(text.encode("utf-8", "surrogatepass"), page)
+    return b""
+
+
+def _asked_of_registries(text: str) -> None:
+    for kind in DIALECTS.values():
+        with contextlib.suppress(RegistryRefusal):
+            kind("https://packages.example/").target(RegistryRequest("GET", text), LinkSigner(b"key"))
 
 
 def _streamed(text: str) -> str:
@@ -178,6 +195,11 @@ READERS: Mapping[str, Reader] = {
         SHOWN + text, {one.path or "": one for one in diffs.parse(SHOWN)}
     ),
     "repository's config": _entries,
+    "index of npm": lambda text: _index("npm", "application/json", text),
+    "index of PyPI as HTML": lambda text: _index("pypi", "text/html", text),
+    "index of PyPI as JSON": lambda text: _index("pypi", "application/json", text),
+    "index of Cargo": lambda text: _index("cargo", "application/json", text),
+    "path at a registry": _asked_of_registries,
     "stream decoder": _decoded,
     "stream decoder, an edit": _edited,
     "stream's lines": _cut,

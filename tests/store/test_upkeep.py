@@ -62,7 +62,14 @@ async def test_pruning_keeps_what_waits_what_is_young_and_what_dedupes(tmp_path:
     assert sum((await operations.prune(store, days=1)).values()) == 0
     now[0] = 31 * DAY
     pruned = await operations.prune(store, days=30)
-    assert pruned == {"deliveries": 1, "events": 3000, "samples": 0, "gateway_tokens": 0, "requests": 0}
+    assert pruned == {
+        "deliveries": 1,
+        "events": 3000,
+        "samples": 0,
+        "fetched_packages": 0,
+        "gateway_tokens": 0,
+        "requests": 0,
+    }
     assert await deliveries.known(store, ["settled", "waiting"]) == {"waiting"}
     assert await sessions.begin_turn(store, new) is None
     await store.close()

@@ -27,7 +27,7 @@ def test_fields_of_a_comment() -> None:
         "issue": {"number": 9, "title": "broken"},
         "sender": {"login": "alice", "id": 1},
     }
-    assert bodies.read_envelope(json.dumps(body).encode()) == Envelope("created", 7, 8, 9, "alice")
+    assert bodies.read_envelope(json.dumps(body).encode()) == Envelope("created", 7, 8, 9, "alice", repo_name="calc")
 
 
 def test_number_of_a_pull_request() -> None:

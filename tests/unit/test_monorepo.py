@@ -42,12 +42,12 @@ def test_imports_end_at_cycles_depth_and_number() -> None:
     deep = {f"{n}": RuleFile(f"{n}", f"rule {n}", ((f"{n + 1}",), ("0",))) for n in range(9)}
     found, notes = folder_rules.expanded("0", deep)
     assert [one.path for _, one in found] == ["0", "1", "2", "3", "4", "5"]
-    assert notes == ["6, which 5 imports: it is 5 imports deep"]
+    assert notes == ["what 0 imports more than 5 deep"]
     wide = {"0": RuleFile("0", "", tuple((f"w{n}",) for n in range(99)))} | {
         f"w{n}": RuleFile(f"w{n}", "") for n in range(99)
     }
     found, notes = folder_rules.expanded("0", wide)
-    assert len(found) == folder_rules.MOST_IMPORTS + 1 and len(notes) == 99 - folder_rules.MOST_IMPORTS
+    assert len(found) == folder_rules.MOST_IMPORTS + 1 and notes == ["what 0 imports beyond the first 30"]
 
 
 def test_words_for_a_folder_are_bounded() -> None:
@@ -92,7 +92,9 @@ def test_each_agent_is_told_once_and_again_after_its_memory_was_summarised(tmp_p
     (rules / "001.md").write_text("PAY-RULE")
     listed = tmp_path / "folder-rules.json"
     listed.write_text(
-        json.dumps({"work": WORK, "folders": [{"folder": "services/pay", "file": "001.md", "known": False}]})
+        json.dumps(
+            {"work": WORK, "told": "told-1", "folders": [{"folder": "services/pay", "file": "001.md", "known": False}]}
+        )
     )
 
     def told(event: str = "PostToolUse", **more: str) -> str:

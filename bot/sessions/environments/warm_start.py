@@ -13,9 +13,10 @@ from bot.errors import BotError
 from bot.git.errors import MirrorLost
 from bot.git.quarantine import Had, RepositoryPack
 from bot.loops import Loop
-from bot.models import PUSHED, Outcome, Thread
+from bot.models import PUSHED, Outcome, SessionId, Thread, TurnKey
+from bot.sessions import packages
 from bot.sessions.services import Services
-from bot.store import sessions, snapshots
+from bot.store import repos, sessions, snapshots
 from bot.store.operations import DAY
 from bot.store.sessions import Turn
 from bot.store.snapshots import SnapshotBase, StoredSnapshot
@@ -77,6 +78,7 @@ async def consider_snapshot(services: Services, turn: Turn) -> None:
         name=name,
         setup=config.setup,
         egress=config.egress,
+        registries=config.registries,
         commit_sha=turn.base_sha,
         branch=turn.base,
         created_at=now,
@@ -169,16 +171,22 @@ class Warming:
         await snapshots.finish(store, wanted, snapshot_id, shallow)
 
     async def _taken(self, wanted: StoredSnapshot) -> tuple[str, tuple[str, ...]]:
-        """Take the snapshot in a separate environment, with only the repository and its setup, and no secret."""
+        """Take the snapshot in a separate environment, with only the repository and its setup. The one token in it
+        reads packages, and ends with the setup."""
         services, template = self._services, wanted.base.template or None
         spec = EnvironmentSpec(LABELS, public_repository=True, egress=wanted.egress, template=template)
         primitives = await services.environments.create(wanted.name, spec)
         try:
             environment = ExecutionEnvironment(primitives, services.agent)
             shallow = await self._bring_in(wanted, environment)
-            for done in await environment.setup(wanted.setup, SETUP_SECONDS):
-                if done.exit_code:
-                    raise SandboxError(f"the setup command `{done.command}` ended with {done.exit_code}")
+            whose = (
+                TurnKey(SessionId(wanted.name), NO_TURN),
+                await repos.installation_of(services.store, wanted.repo_id),
+            )
+            async with packages.opened_by_name(services, whose, wanted.registries, SETUP_SECONDS) as clients:
+                results = await environment.setup(wanted.setup, SETUP_SECONDS, clients=clients)
+            if failed := next((one for one in results if one.exit_code), None):
+                raise SandboxError(f"the setup command `{failed.command}` ended with {failed.exit_code}")
             return await self._cloud.take_snapshot(primitives.id, wanted.name), shallow
         finally:
             await primitives.terminate()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from bot.agent import folder_rules
 from bot.agent.folder_rules import RuleFile
-from bot.agent.material import AGENTS, CLAUDE, Rulebook, size
+from bot.agent.material import AGENTS, CLAUDE, Rulebook, rule_names, size
 from bot.git.cache import RepositoryCache
 from bot.kinds.shape import WorkFolders
 from bot.models import RepoId
@@ -124,7 +124,7 @@ async def _loaded(
     notes: list[str] = []
     for head in heads:
         expanded, left_out = folder_rules.expanded(head, files)
-        notes += left_out
+        notes += left_out if expanded else [f"{rule_names(head)}: it is larger than what Forgehand reads"]
         for importer, one in expanded:
             found.setdefault(one.path, (folder_rules.title(importer, one), one.text))
     return list(found.values()), list(dict.fromkeys(notes))

@@ -17,7 +17,7 @@ from bot.git.quarantine import Had, RepositoryPack
 from bot.kinds.resolve import Merge
 from bot.kinds.shape import AgentReading, WorkFolders
 from bot.models import Step
-from bot.sessions import agent_memory, environments, setbacks, starting_point
+from bot.sessions import agent_memory, environments, packages, setbacks, starting_point
 from bot.sessions.environments import warm_start
 from bot.sessions.money import spending_limits
 from bot.sessions.money.budget import Prices
@@ -54,6 +54,7 @@ async def run(services: Services, turn: Turn) -> Move:
         prices = Prices.at(services.settings.model)
         for model in models_of(turn):
             prices.of(model)
+    await packages.require(services, turn)
     try:
         return await _furnished(services, turn)
     except EnvironmentGone as error:
@@ -181,9 +182,10 @@ async def _set_up(place: _Place, *, known: bool, notes: tuple[str, ...]) -> None
     commands, digest = _commands(place.turn), _digest(place.turn)
     if not commands or (known and place.row.setup_sha256 == digest):
         return
-    setup = place.environment.setup(commands, warm_start.SETUP_SECONDS)
     try:
-        results = await stop_command_if_disk_fills(place.services, place.environment, "setup", setup)
+        async with packages.opened(place.services, place.turn, warm_start.SETUP_SECONDS) as clients:
+            setup = place.environment.setup(commands, warm_start.SETUP_SECONDS, clients=clients)
+            results = await stop_command_if_disk_fills(place.services, place.environment, "setup", setup)
     except DiskFilled as filled:
         raise UserError(str(filled)) from None
     for result in results:

@@ -9,7 +9,7 @@ from bot.agent import prompt
 from bot.errors import TransientError
 from bot.kinds.shape import AgentReading, WorkFolders
 from bot.models import Outcome, Step
-from bot.sessions import agent_memory, dialogue, environments, kinds, moves, setbacks, side_questions
+from bot.sessions import agent_memory, dialogue, environments, kinds, moves, packages, setbacks, side_questions
 from bot.sessions.environments import meter
 from bot.sessions.money import spending_limits
 from bot.sessions.money.budget import full_name
@@ -133,6 +133,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             attempt=turn.attempt,
             beside=files,
             plugins=plugins,
+            clients=await packages.for_the_agent(services, turn, turn.timeout_seconds + TOKEN_SLACK_SECONDS),
             folder_rules=rules,
             known_folders=tuple(map(posixpath.dirname, where.rules)),
         )

@@ -63,6 +63,8 @@ class Play:
     """The play is on a pull request that somebody else opened."""
     dashboard: bool = False
     """The repository has a dashboard."""
+    packages: bool = False
+    """The repository's setup installs a private package, and its registry demands a credential."""
 
     @property
     def hint(self) -> str:
@@ -137,6 +139,12 @@ PLAYS = {
             "/claude plan how to fix this",
             afterwards=TickDashboard("Approve the plan"),
             dashboard=True,
+        ),
+        Play(
+            "packages",
+            "setup and checks install a private package; the registry's credential stays on the host",
+            (Outcome.PULL_REQUEST,),
+            packages=True,
         ),
         Play(
             "crash",

@@ -431,6 +431,7 @@ CREATE TABLE snapshots (
     setup_sha256 TEXT NOT NULL,                -- of the setup commands that have run in it
     setup        TEXT NOT NULL,                -- JSON: those commands
     egress       TEXT NOT NULL,                -- JSON: hosts that they may reach
+    registries   TEXT NOT NULL DEFAULT '[]',   -- JSON: registries that they may read
     commit_sha   TEXT NOT NULL,                -- what is checked out in it
     branch       TEXT NOT NULL,
     state        TEXT NOT NULL CHECK (state IN ('making', 'ready', 'condemned')),
@@ -506,9 +507,24 @@ CREATE TABLE gateway_tokens (
     created_at      DOUBLE PRECISION NOT NULL,
     repo_id         BIGINT NOT NULL DEFAULT 0, -- who pays beside the installation; 0: nobody we know
     user_id         BIGINT NOT NULL DEFAULT 0,
-    refused         TEXT                       -- why a request with it was last refused for good
+    refused         TEXT,                      -- why a request with it was last refused for good
+    registries      TEXT                       -- JSON: the registries that it opens; NULL: it opens the model
 );
 CREATE INDEX gateway_tokens_turn ON gateway_tokens (session_id, turn);
+
+-- What a turn's environment has got through the gateway from registries.
+CREATE TABLE fetched_packages (
+    session_id TEXT NOT NULL,
+    turn       INTEGER NOT NULL,
+    registry   TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    version    TEXT NOT NULL,
+    downloads  INTEGER NOT NULL,
+    bytes      BIGINT NOT NULL,
+    from_cache INTEGER NOT NULL,
+    at         DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (session_id, turn, registry, name, version)
+);
 
 -- One row for each request at the model.
 CREATE TABLE spend (
@@ -584,6 +600,23 @@ CREATE TABLE credentials (
     ciphertext      TEXT NOT NULL,
     updated_at      DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (name, installation_id)
+);
+
+-- Registries and servers that an account's owner has named, or the operator for all (0). Secrets are in credentials, as
+-- "purpose:name".
+CREATE TABLE outside_services (
+    installation_id BIGINT NOT NULL,
+    purpose         TEXT NOT NULL CHECK (purpose IN ('registry', 'mcp')),
+    name            TEXT NOT NULL,
+    kind            TEXT NOT NULL,
+    address         TEXT NOT NULL,
+    scope           TEXT NOT NULL,
+    options         TEXT NOT NULL,             -- JSON
+    credential      TEXT NOT NULL CHECK (credential IN ('none', 'basic', 'bearer', 'header')),
+    credential_name TEXT NOT NULL,             -- the user, or the header's name
+    stored_by       TEXT NOT NULL,
+    stored_at       DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (installation_id, purpose, name)
 );
 
 -- Known by the digest of a cookie, which nobody who reads the store can use.

@@ -126,7 +126,7 @@ class Gateway:
         token = dialect.token(scope["headers"])
         sha256 = rows.digest(token)
         granted = await rows.grant(self._store, sha256)
-        if granted is None:
+        if granted is None or granted.registries is not None:  # one for packages opens no model
             raise GatewayRefusal(401, "unknown", "invalid x-api-key")
         caller = GatewayCaller(path, token, sha256, granted)
         if not granted.is_live(self._clock()):

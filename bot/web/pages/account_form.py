@@ -93,6 +93,13 @@ async def change_sharing(store: Store, row: InstallationRow, visitor: Visitor, f
     return _said(["public links" for _ in changed], "Links that are no longer allowed show nothing from now on.")
 
 
+async def change_on_forks(store: Store, row: InstallationRow, visitor: Visitor, fields: Fields) -> str:
+    changed = await _change(store, row, visitor, fields, account_settings.read_on_forks(fields))
+    return _said(
+        ["registries for code of forks" for _ in changed], "The change applies to turns that begin from now on."
+    )
+
+
 async def _change(store: Store, row: InstallationRow, visitor: Visitor, fields: Fields, found: Found) -> list[str]:
     wanted, problems = found
     if problems:

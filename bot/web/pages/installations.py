@@ -25,6 +25,7 @@ from bot.web.pages import account_form
 from bot.web.pages.account_form import NOTHING, Entered, WrongFields
 from bot.web.pages.gate import Act, Fields, Gate
 from bot.web.pages.ownership import owned
+from bot.web.pages.registries_form import RegistriesForm
 from bot.web.pages.visitors import Visitor
 
 MOST_ASKED = 40
@@ -38,6 +39,7 @@ class InstallationPages:
         self._gate = gate
         self._settings = settings
         self._vault = vault
+        self._registries = RegistriesForm(gate.store, vault, settings.inside)
 
     def routes(self) -> list[BaseRoute]:
         at = "/installations/{id}"
@@ -47,6 +49,10 @@ class InstallationPages:
             "limits": partial(account_form.change_limits, self._gate.store, self._settings.limits),
             "triggers": partial(account_form.change_triggers, self._gate.store),
             "sharing": partial(account_form.change_sharing, self._gate.store),
+            "registries": self._registries.add,
+            "registries/test": self._registries.test,
+            "registries/remove": self._registries.remove,
+            "registries/forks": partial(account_form.change_on_forks, self._gate.store),
         }
         return [
             Route("/installations", self._gate.page(self._list)),
@@ -134,6 +140,7 @@ class InstallationPages:
             limits=account_form.limit_fields(limits, own, spent, entered),
             triggers=account_form.trigger_fields(own, entered),
             sharing=account_form.sharing_field(own, entered),
+            registries=await self._registries.shown(row, own),
             sharing_choices=account_settings.SHARING_CHOICES,
             version=account_settings.version(own),
             timeout=limits.timeout_minutes,

@@ -15,7 +15,7 @@ from bot.handlers.desk import Desk
 from bot.loops import beside
 from bot.models import Person
 from bot.sessions import declared_checks
-from bot.store import conversation
+from bot.store import conversation, packages
 from bot.store.sessions import Session
 from bot.web.pages import downloads, visited
 from bot.web.pages.conversation import ConversationEntry
@@ -30,6 +30,7 @@ from bot.web.pages.watch import MANY_ENTRIES, Watched, Watching
 MOST_STREAMS = 3000
 MOST_STREAMS_EACH = 40
 LOG_PAGE = 100
+MOST_PACKAGES = 1000
 
 
 class SessionPages:
@@ -76,6 +77,7 @@ class SessionPages:
             reader=reader,
             query=query,
             may_write=permission.may_write,
+            packages=await packages.of_session(self._gate.store, session.id, MOST_PACKAGES),
         )
 
     def _to(self, session: Session, entry: ConversationEntry | None) -> Response:

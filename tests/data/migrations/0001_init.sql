@@ -84,6 +84,8 @@ INSERT INTO gateway_tokens (token_sha256, session_id, turn, installation_id, mod
 requests, concurrency, expires_at, created_at, repo_id, user_id) VALUES
     ('t-2', 'abcd1234', 2, 1, 'claude-sonnet-5-5', NULL, 5.0, 2000, 0, 8, 1790004000.0, 1790000200.0, 7, 12),
     ('t-3', 'abcd1234', 2, 1, 'claude-sonnet-5-5', 'claude-haiku-5-5', 5.0, 2000, 0, 8, 1790004000.0, 1790000300.0, 7, 12);
+INSERT INTO fetched_packages (session_id, turn, registry, name, version, downloads, bytes, from_cache, at) VALUES
+    ('abcd1234', 2, 'internal', '@acme/pay', '1.2.3', 2, 4096, 1, 1790000300.0);
 INSERT INTO spend (id, session_id, turn, installation_id, model, state, reserved_usd, cost_usd, input_tokens,
 output_tokens, cache_read_tokens, cache_write_tokens, status, at, repo_id, user_id, unconfirmed_usd, question) VALUES
     ('s-1', 'abcd1234', 1, 1, 'claude-sonnet-5-5', 'settled', 0.2, 0.125, 1000, 100, 0, 0, 200, 1790000010.0, 7, 11, 0.0, NULL),
@@ -110,6 +112,10 @@ INSERT INTO raises (source, session_id, usd, login, at) VALUES
     ('comment:7:99', 'abcd1234', 3.0, 'alice', 1790001400.0);
 INSERT INTO credentials (name, installation_id, ciphertext, updated_at) VALUES
     ('ANTHROPIC_API_KEY', 1, 'v1.x.y', 1790000000.0);
+INSERT INTO outside_services (installation_id, purpose, name, kind, address, scope, options, credential,
+credential_name, stored_by, stored_at) VALUES
+    (21, 'registry', 'internal', 'npm', 'https://packages.example/npm/', '@acme', '{}', 'bearer', '', 'alice',
+    1790000000.0);
 INSERT INTO shares (token_sha256, session_id, made_by, made_by_id, of_private, made_at, ends_at) VALUES
     ('ee', 'abcd1234', 'alice', 11, 1, 1790000000.0, 1790086400.0);
 INSERT INTO visits (mark_sha256, user_id, login, began_at, ends_at) VALUES

@@ -1,0 +1,207 @@
+"""Gets what a request reads: from the cache, or from the registry with its credential; keeps it for the next one."""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+
+from bot.errors import BotError
+from bot.outside import registries, services
+from bot.outside.addresses import OutsideAddress
+from bot.outside.client import REDIRECTS, OutsideAnswer, OutsideClient, OutsideRequest, OutsideTrouble
+from bot.registries.addresses import canonical, within
+from bot.registries.shape import MOST_OF_AN_INDEX, RegistryRefusal, RegistryTarget, Use
+from bot.settings.inside import InsideHosts
+from bot.store.package_cache import CachedAnswer, PackageCache
+from bot.vault import Vault
+from bot.web.packages.opened import OpenedRegistry
+
+log = logging.getLogger("bot.web.packages")
+
+MOST_OF_A_PACKAGE = 2 << 30
+FRESH_SECONDS = 300.0
+"""For so long an index is answered from the cache without asking."""
+PLAIN = "application/octet-stream"
+
+
+@dataclass(frozen=True)
+class PackageQuestion:
+    method: str
+    registry: OpenedRegistry
+    target: RegistryTarget
+    accept: str
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def may_be_known(self) -> bool:
+        return self.target.use is not Use.ADVICE
+
+    @property
+    def is_kept(self) -> bool:
+        return self.method == "GET" and self.may_be_known
+
+    @property
+    def name(self) -> str:
+        """Name it in the cache. An index has a form for each client; a package has one."""
+        form = self.accept if self.target.use is Use.INDEX else ""
+        return "\n".join((self.registry.service.address, self.target.url, form))
+
+
+@dataclass
+class PackageAnswer:
+    status: int
+    content_type: str
+    chunks: AsyncIterator[bytes]
+    url: str
+    """The address that answered, after redirects."""
+    size: int | None = None
+    encoding: str = ""
+    cached: bool = False
+
+    async def whole(self) -> bytes:
+        """Read an index, uncompressed."""
+        parts, size, limit = list[bytes](), 0, MOST_OF_AN_INDEX
+        unzip = zlib.decompressobj(wbits=31) if self.encoding in ("gzip", "x-gzip") else None
+        if self.encoding and unzip is None:
+            raise RegistryRefusal(502, "The registry compresses its indexes in a way that was not asked for.")
+        async for chunk in self.chunks:
+            try:
+                part = unzip.decompress(chunk, limit + 1 - size) if unzip else chunk
+            except zlib.error:
+                raise RegistryRefusal(502, "An index of the registry cannot be unpacked.") from None
+            size += len(part)
+            if size > limit or (unzip and unzip.unconsumed_tail):
+                raise RegistryRefusal(502, f"An index of the registry is larger than {limit >> 20} MiB.")
+            parts.append(part)
+        return b"".join(parts)
+
+
+class PackageFetcher:
+    """Asks registries. Addresses that only an index names get no credential, and lead to no inside address."""
+
+    def __init__(self, vault: Vault, inside: InsideHosts, cache: PackageCache) -> None:
+        self._vault = vault
+        self._cache = cache
+        self._own = OutsideClient(inside)
+        self._foreign = OutsideClient(InsideHosts())
+
+    async def close(self) -> None:
+        await self._own.close()
+        await self._foreign.close()
+
+    @asynccontextmanager
+    async def answer(self, account: str, question: PackageQuestion) -> AsyncIterator[PackageAnswer]:
+        async with AsyncExitStack() as stack:
+            cached = await self._cache.find(account, question.name) if question.may_be_known else None
+            if cached is not None:
+                stack.callback(cached.close)
+                is_index, age = question.target.use is Use.INDEX, self._cache.age(cached.head)
+                if question.target.immutable or (is_index and 0 <= age < FRESH_SECONDS):
+                    yield _from_cache(question, cached)
+                    return
+            try:
+                answer = await stack.enter_async_context(self._asked(question, cached))
+            except OutsideTrouble:
+                if cached is None:
+                    raise
+                log.warning(
+                    "a registry did not answer; its last index is used", extra={"kind": question.registry.service.kind}
+                )
+                yield _from_cache(question, cached)
+                return
+            if answer.status == 304 and cached is not None:
+                await self._cache.confirm(account, question.name, cached.head)
+                yield _from_cache(question, cached)
+                return
+            yield await stack.enter_async_context(self._passed_on(account, question, answer))
+
+    @asynccontextmanager
+    async def _asked(self, question: PackageQuestion, cached: CachedAnswer | None) -> AsyncIterator[OutsideAnswer]:
+        service, target = question.registry.service, question.target
+        client = self._own if target.with_credential else self._foreign
+        address = self._own.address(target.url)
+        if not target.with_credential and registries.is_named(service, address.host):
+            client = self._own
+        headers = [("accept", question.accept), ("accept-encoding", "identity"), *question.headers.items()]
+        if cached is not None and cached.head.etag:
+            headers.append(("if-none-match", cached.head.etag))
+        credential = await services.credential(self._vault, service) if target.with_credential else None
+        wanted = OutsideRequest(question.method, address, headers, question.body, credential)
+
+        def follows(there: OutsideAddress) -> bool:
+            prefix = question.registry.door.dialect.prefix
+            if there.origin == client.address(prefix).origin:
+                rest = there.url.removeprefix(prefix).partition("?")[0]
+                return within(prefix, there.url) and canonical(rest) is not None
+            stays = not target.with_credential and there.origin == address.origin
+            return stays or registries.is_named(service, there.host)
+
+        async with client.ask(wanted, follows) as answer:
+            _judge(question, answer)
+            yield answer
+
+    @asynccontextmanager
+    async def _passed_on(
+        self, account: str, question: PackageQuestion, answer: OutsideAnswer
+    ) -> AsyncIterator[PackageAnswer]:
+        kind, encoding = answer.headers.get("content-type", PLAIN), answer.headers.get("content-encoding", "")
+        size = answer.headers.get("content-length", "")
+        found = PackageAnswer(
+            answer.status,
+            kind,
+            answer.chunks(MOST_OF_A_PACKAGE),
+            answer.address.url,
+            int(size) if size.isdecimal() and len(size) < 16 else None,
+            encoding if encoding != "identity" else "",
+        )
+        is_kept = question.is_kept and answer.status == 200 and not found.encoding
+        async with self._cache.arriving() if is_kept else nullcontext() as arriving:
+            if arriving is not None:
+                given = found.chunks
+
+                async def noted() -> AsyncIterator[bytes]:
+                    async for chunk in given:
+                        await arriving.write(chunk)
+                        yield chunk
+                    etag = answer.headers.get("etag", "")
+                    await self._cache.keep(account, question.name, arriving, kind, etag)
+
+                found.chunks = noted()
+            yield found
+
+
+def _from_cache(question: PackageQuestion, cached: CachedAnswer) -> PackageAnswer:
+    head = cached.head
+    return PackageAnswer(200, head.content_type, cached.chunks(), question.target.url, head.size, cached=True)
+
+
+def _judge(question: PackageQuestion, answer: OutsideAnswer) -> None:
+    """Raise for answers that are none for the client inside, in words that say who can help."""
+    name = question.registry.service.name
+    if answer.status in (401, 403) and question.target.with_credential:
+        raise RegistryCredentialRefused(name, answer.status)
+    if answer.status in REDIRECTS:
+        try:
+            host = answer.address.joined(answer.headers.get("location", ""), InsideHosts()).host
+        except BotError:
+            host = "an address that cannot be asked"
+        raise RegistryRefusal(
+            502,
+            f"The registry {name} redirects to {host}, which is not named with it. An owner of the account can name "
+            "the host among the registry's further hosts.",
+        )
+    if answer.status >= 500:
+        raise RegistryRefusal(502, f"The registry {name} has trouble: it answered {answer.status}.")
+
+
+class RegistryCredentialRefused(RegistryRefusal):
+    def __init__(self, name: str, status: int) -> None:
+        super().__init__(
+            403,
+            f"The registry {name} answered {status}: the credential stored for it is missing, wrong or may not read "
+            "this. An owner of the account can store another one.",
+        )
