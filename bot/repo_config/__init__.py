@@ -104,6 +104,8 @@ class RepoConfig:
     checks: tuple[str, ...] = ()
     egress: tuple[str, ...] = ()
     mcp: tuple[McpOpening, ...] = ()
+    submodules: bool = False
+    lfs: bool = False
     registries: tuple[str, ...] = ()
     """Names of the account's package registries."""
     push: Pushing = field(default_factory=Pushing)
@@ -114,6 +116,11 @@ class RepoConfig:
     commits: str = "git"
     template: str | None = None
     instructions: str = ""
+
+    @property
+    def brings_more(self) -> bool:
+        """Tell whether git's own data is not all that the sandbox gets."""
+        return self.submodules or self.lfs
 
     def with_paths(self, patterns: Collection[str]) -> RepoConfig:
         """Add what it says for these paths: commands after the root's in the order of the file, the lowest budget."""

@@ -354,6 +354,8 @@ KEYS: dict[str, Key] = {
         mcp.SCHEMA,
         "MCP servers of the account, each with the tools that are open here; or a `command` that runs in the sandbox",
     ),
+    "submodules": _switch("submodules come into the sandbox, if they are repositories of the same installation"),
+    "lfs": _switch("files of Git LFS come into the sandbox with their contents, and go back to it when they change"),
     "registries": Key(_each(_service), _LIST, "the account's package registries that setup, agent and checks may read"),
     "push.blocked": Key(_texts, _LIST, "paths that no push may change"),
     "push.sensitive": Key(_texts, _LIST, "paths whose changes the pull request points out"),

@@ -12,6 +12,8 @@ from markupsafe import Markup
 from bot import commands, survey
 from bot.agent import diffs, findings, folder_rules, material
 from bot.errors import BadRepoConfig, CommandError
+from bot.git import large_files, submodules
+from bot.git.errors import BadName
 from bot.knowhow import KnowHowFile, NamedCommand, asking, packing
 from bot.live import questions
 from bot.outbound import neutralise, patches
@@ -131,6 +133,16 @@ def _review(text: str) -> object:
     return findings.read({"summary": text, "verdict": text, "comments": [finding]})
 
 
+def _submodule(text: str) -> object:
+    """The text as a whole list of `.gitmodules`, as one entry of it, and as the address of that."""
+    raw = text.encode("utf-8", "replace")
+    for listing in (raw, b"submodule." + raw + b".path\n" + raw + b"\0"):
+        submodules.named(listing)
+    with contextlib.suppress(BadName):
+        submodules.repository(text, "octo-org/shop", "https://github.com")
+    return None
+
+
 def _surveyed(name: str, before: str = "") -> Reader:
     return lambda text: survey.candidates([name], {name: before + text})
 
@@ -162,6 +174,8 @@ READERS: Mapping[str, Reader] = {
     "survey of tox": _surveyed("tox.ini", "[testenv]\ncommands ="),
     "survey of nox": _surveyed("noxfile.py", "session.run("),
     "survey of package.json": _surveyed("package.json", '{"scripts": {"test": "'),
+    "submodules": _submodule,
+    "pointer of LFS": lambda text: large_files.parse(text.encode("utf-8", "replace")),
     "command parser": lambda text: _parsed(f"/claude {text}"),
     "command parser, command below": lambda text: _parsed(f"{text}\n/claude fix it"),
     "command misaddressed": lambda text: commands.misaddressed(text, app_slug="forge"),
