@@ -18,7 +18,7 @@ MAX_TEXT = 1_000
 _FENCE = re.compile(r"---[ \t]*\r?\n")
 _END = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 _LINE = re.compile(r"^([A-Za-z][\w-]{0,60}):[ \t]+(\S[^\r\n]*)", re.MULTILINE)
-_INLINE = re.compile(r"!(?=`)")
+_INLINE, _FENCED = re.compile(r"(?<!!)!++(?=`)"), re.compile(r"(?<=```)!++")
 _SPACES = re.compile(r"\s+")
 
 ABOUT = ("description", "when_to_use")
@@ -76,7 +76,7 @@ def read(data: bytes) -> Document:
         values = {entry.key: entry.value for entry in read_entries(head)}
     except BadRepoConfig:  # no proper YAML: read it line by line, as Claude Code does
         values = {match[1]: match[2].strip().strip("'\"") for match in _LINE.finditer(head)}
-    return Document(values, _INLINE.sub("", plain(body)).replace("```!", "```"))
+    return Document(values, _FENCED.sub("", _INLINE.sub("", plain(body))))
 
 
 def text(value: str) -> str:

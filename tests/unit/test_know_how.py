@@ -68,6 +68,14 @@ def test_skills_are_named_by_their_folder_and_what_is_no_skill_is_left_out() -> 
     assert "skills/none/x.md" in unfit and unfit.endswith("no part of a skill, an agent or a command")
 
 
+@pytest.mark.parametrize(
+    "body", ["!!`rm x`", "```!!\nrm x\n```", "``!`!rm x", "!\u200b!`rm x`", "a!!!b" + "!" * 200_000]
+)
+def test_no_mark_by_which_reading_a_skill_would_run_a_command_is_left(body: str) -> None:
+    text = packed(**{"skills/s/SKILL.md": body}).files["skills/s/SKILL.md"].decode().split("---\n", 2)[2]
+    assert "!`" not in text and "```!" not in text and ("`" not in body or "rm x" in text)
+
+
 COMMANDS = (
     NamedCommand("deploy", "", "repository", "To $1: $ARGUMENTS"),
     NamedCommand("team:release", "", "repository", "Release it."),
