@@ -28,11 +28,15 @@ async def of(reads: InstallationClient, store: Store, account: str) -> AccountRe
 
 
 def shares_with(shared: AccountRepository, repo: Repo) -> Repo | None:
-    """Return the account's repository if its know-how reaches another one. A private one stays out of public
-    threads, because the agent could repeat it there."""
+    """Return the account's repository if its know-how reaches another one."""
     if shared.repo is None or not shared.know_how or shared.repo.id == repo.id:
         return None
-    return None if shared.repo.private and not repo.private else shared.repo
+    return None if is_silent(shared, repo) else shared.repo
+
+
+def is_silent(shared: AccountRepository, repo: Repo) -> bool:
+    """Decide whether its words stay out of a repository's threads: an agent could repeat private ones in public."""
+    return shared.repo is not None and shared.repo.private and not repo.private
 
 
 async def read(reads: InstallationClient, account: str, now: float) -> AccountRepository:
@@ -40,7 +44,7 @@ async def read(reads: InstallationClient, account: str, now: float) -> AccountRe
     nothing = AccountRepository(None, None, None, know_how=False, read_at=now)
     try:
         seen = await reads.repo(f"{account}/{ACCOUNT_REPOSITORY}")
-        if seen.owner.lower() != account.lower():
+        if (seen.owner.lower(), seen.name.lower()) != (account.lower(), ACCOUNT_REPOSITORY):  # it was moved or renamed
             return nothing
         repo = Repo(seen.id, seen.owner, seen.name, seen.private, seen.default_branch)
         raw = await reads.file(repo, repo_config.PATH, repo.default_branch)

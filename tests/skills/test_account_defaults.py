@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from bot import account_settings
+from bot import account_settings, repo_config
 from bot.errors import BadRepoConfig
 from bot.repo_config import RepoConfig, layers
 from bot.repo_config.layers import LayeredConfig
@@ -49,6 +49,13 @@ def laid(*files: str) -> LayeredConfig:
             "a: x, b: z",
             "file 0, line 1 and file 1, line 1",
         ),
+        (
+            "paths: {a/**: {budget: 2, checks: x}, b: {setup: y}}",
+            "paths: {a/**: {budget: 90, instructions: z}, c: {setup: y}}",
+            "paths",
+            "a/**: checks, budget, instructions, b: setup, c: setup",
+            "file 0, line 1 and file 1, line 1",
+        ),
     ],
 )
 def test_lists_replace_maps_merge_and_limits_only_narrow(
@@ -56,6 +63,25 @@ def test_lists_replace_maps_merge_and_limits_only_narrow(
 ) -> None:
     row = {one["key"]: one for one in laid(below, above).rows()}[key]
     assert (row["value"], row["source"]) == (value, source)
+
+
+def test_a_repository_cannot_raise_the_account_s_budget_for_a_path() -> None:
+    below = "budget: 50\npaths: {pay/**: {budget: 2, checks: [audit]}}\n"
+    for above, budget, checks in (("{budget: 90}", 2, "audit"), ("{budget: 1}", 1, "audit"), ("{checks: [x]}", 2, "x")):
+        config = laid(below, f"paths: {{pay/**: {above}}}\n").config.with_paths(["pay/**"])
+        assert (config.budget, config.checks) == (budget, (checks,))
+
+
+def test_a_private_account_file_brings_limits_but_no_words_into_public_threads() -> None:
+    text = (
+        "budget: 2\ninstructions: SECRET\nreview: {dismissed: {a: SECRET}, threshold: major}\n"
+        "paths: {a: {instructions: SECRET, checks: make}, b: {review: SECRET}}\n"
+    )
+    found = account_settings.defaults({}, text, "octo", silent=True)
+    assert "SECRET" not in repo_config.dump(found.config) and "SECRET" not in str(found.rows())
+    assert set(found.origins) == {"budget", "review.threshold", "paths"}
+    assert (found.config.budget, [one.pattern for one in found.config.paths]) == (2, ["a"])
+    assert "SECRET" in repo_config.dump(account_settings.defaults({}, text, "octo").config)
 
 
 def test_one_file_alone_means_what_it_always_meant() -> None:
