@@ -13,6 +13,8 @@ from bot.repo_config.yaml import read_entries
 from bot.text.blocks import plain
 
 MAX_HEAD = 8 << 10
+MOST_NODES = 200
+"""All heads of a repository are read before each turn, and YAML takes time for each value."""
 MAX_TEXT = 1_000
 """The limit for a value: each request to the model repeats the descriptions."""
 _FENCE = re.compile(r"---[ \t]*\r?\n")
@@ -73,8 +75,8 @@ def read(data: bytes) -> Document:
         if end is not None:
             head, body = raw[begin.end() : end.start()], raw[end.end() :]
     try:
-        values = {entry.key: entry.value for entry in read_entries(head)}
-    except BadRepoConfig:  # no proper YAML: read it line by line, as Claude Code does
+        values = {entry.key: entry.value for entry in read_entries(head, MOST_NODES)}
+    except BadRepoConfig:  # no proper YAML, or too much: read it line by line, as Claude Code does with the former
         values = {match[1]: match[2].strip().strip("'\"") for match in _LINE.finditer(head)}
     return Document(values, _FENCED.sub("", _INLINE.sub("", plain(body))))
 

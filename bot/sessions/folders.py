@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from bot.agent.folder_rules import above
 from bot.commands.options import MAX_FOLDER
 from bot.errors import CommandError
+from bot.proposal import push_policy
 from bot.proposal.push_policy import matches
 from bot.repo_config import RepoConfig
 from bot.text.likeness import is_near
@@ -19,10 +20,6 @@ from bot.words import on_folders
 MOST_FOLDERS = 10
 MOST_WORDS = 2_000
 """The most paths that we look up in one text."""
-MOST_PLACES = 5_000
-"""More than a push may change."""
-MOST_PLACE_LETTERS = 1_000_000
-"""Each pattern takes time for each letter."""
 MOST_DEPTH = 40
 MOST_ELSEWHERE = 4_000
 ANYTHING = "\x01"
@@ -96,7 +93,7 @@ def named_in(text: str, paths: Collection[str], known: Collection[str]) -> list[
 def patterns_for(config: RepoConfig, places: Iterable[str]) -> tuple[str, ...]:
     """Return the patterns of `paths` that match one of the files; all, if those are more than we look at."""
     files = list(places)
-    if len(files) > MOST_PLACES or sum(map(len, files)) > MOST_PLACE_LETTERS:
+    if push_policy.are_too_many(files):
         return tuple(one.pattern for one in config.paths)
     return tuple(one.pattern for one in config.paths if any(matches(path, one.pattern) for path in files))
 

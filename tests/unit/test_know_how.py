@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import yaml
 
@@ -74,6 +76,14 @@ def test_skills_are_named_by_their_folder_and_what_is_no_skill_is_left_out() -> 
 def test_no_mark_by_which_reading_a_skill_would_run_a_command_is_left(body: str) -> None:
     text = packed(**{"skills/s/SKILL.md": body}).files["skills/s/SKILL.md"].decode().split("---\n", 2)[2]
     assert "!`" not in text and "```!" not in text and ("`" not in body or "rm x" in text)
+
+
+def test_heads_of_skills_with_endless_values_are_read_in_no_time() -> None:
+    written = f"---\ndescription: D\nhooks: [{'1,' * 1_650}1]\n---\nBody"
+    began = time.monotonic()
+    known = packed(**{f"commands/c{n}.md": written for n in range(300)})
+    assert time.monotonic() - began < 12
+    assert head(known, "commands/c7.md") == {"description": "D"}
 
 
 COMMANDS = (

@@ -17,6 +17,7 @@ from bot.agent.folder_rules import RuleFile
 from bot.errors import BadRepoConfig, CommandError
 from bot.proposal.push_policy import matches
 from bot.sessions import folders
+from bot.sessions.reviews import scope
 from sandbox.runner import folder_rules as script
 from sandbox.runner.folder_rules import touches
 
@@ -188,6 +189,8 @@ def test_a_small_tree_with_endless_folders_takes_little_time_and_memory() -> Non
     assert folders.homes(deep, {"b1", "b2/a"}) == ("b1", "b2/a")
     config = repo_config.parse("paths: {'*.sql': {budget: 1}, b1/**: {budget: 2}}\n")
     assert len(folders.patterns_for(config, deep)) == 2, "those are more than we look at"
+    rules = repo_config.parse("review: {dismissed: {'*.sql': Fine.}}\npaths: {'*.sql': {review: Look.}}\n")
+    assert "Fine." in (said := scope.rules(rules, deep)) and "Look." in said
     with pytest.raises(CommandError):
         folders.asked_for("b7/aa", (), known)
     assert tracemalloc.get_traced_memory()[1] < 100 << 20 and time.monotonic() - began < 20
