@@ -120,13 +120,20 @@ async def test_the_account_s_file_counts_below_the_repository_s_own(world: World
         assert rows["effort"] == ("high", f"{CONFIG} of {world.repo.full_name}, line 1")
         assert rows["timeout"] == ("60 min", "the operator") and rows["permission"] == ("auto", "default")
 
+        # Its words stay out of public threads, because it is private itself; its limits count there, too.
+        world.repo.private = False
+        world.say("/claude look")
+        assert await world.outcome(2) == "no_change"
+        assert "ACCOUNT-RULE" not in json.dumps(world.model.requests[-1].body)
+        assert "of $2.00" in world.replies()[-1].body
+
         # A push is heard at once; what it broke is said in the account's own place, and counts as absent.
         world.github.commit(shared, "main", {CONFIG: "efort: low\n"}, by="alice")
         async with asyncio.timeout(30):
             while not await doubted(world):
                 await world.github.idle()
         world.say("/claude look")
-        assert await world.outcome(2) == "no_change"
+        assert await world.outcome(3) == "no_change"
         assert "ACCOUNT-RULE" not in json.dumps(world.model.requests[-1].body)
         page = (await olga.get(f"/installations/{world.installation.id}")).text
         assert "cannot be used, so it does not count" in page and "there is no key" in page
