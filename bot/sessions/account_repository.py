@@ -47,15 +47,14 @@ async def read(reads: InstallationClient, account: str, now: float) -> AccountRe
         if (seen.owner.lower(), seen.name.lower()) != (account.lower(), ACCOUNT_REPOSITORY):  # it was moved or renamed
             return nothing
         repo = Repo(seen.id, seen.owner, seen.name, seen.private, seen.default_branch)
-        raw = await reads.file(repo, repo_config.PATH, repo.default_branch)
         names = {f".claude/{one.name}/" for one in await reads.folder(repo, ".claude", repo.default_branch)}
     except GitHubRefused:
         return nothing
     config = problem = None
     try:
-        if raw is not None:
+        if (raw := await reads.file(repo, repo_config.PATH, repo.default_branch)) is not None:
             await asyncio.to_thread(repo_config.parse, raw)
             config = raw.decode("utf-8-sig")
-    except BadRepoConfig as error:
+    except (BadRepoConfig, GitHubRefused) as error:  # such as a file that GitHub does not give out because of its size
         problem = str(error)
     return AccountRepository(repo, config, problem, know_how=not names.isdisjoint(KNOW_HOW), read_at=now)

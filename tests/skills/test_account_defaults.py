@@ -129,9 +129,7 @@ async def test_the_account_s_file_counts_below_the_repository_s_own(world: World
 
         # A push is heard at once; what it broke is said in the account's own place, and counts as absent.
         world.github.commit(shared, "main", {CONFIG: "efort: low\n"}, by="alice")
-        async with asyncio.timeout(30):
-            while not await doubted(world):
-                await world.github.idle()
+        await again(world)
         world.say("/claude look")
         assert await world.outcome(3) == "no_change"
         assert "ACCOUNT-RULE" not in json.dumps(world.model.requests[-1].body)
@@ -140,12 +138,31 @@ async def test_the_account_s_file_counts_below_the_repository_s_own(world: World
         told = await forgehand(world.environment, "config", "show", owner)
         assert "there is no key `efort`" in told.out
 
+        world.github.commit(shared, "main", {CONFIG: f"budget: 1\n#{'x' * (1 << 20)}\n"}, by="alice")
+        await again(world)
+        world.say("/claude help")
+        await world.github.changed(lambda: "what happens" in world.replies()[-1].body, 30)
+        page = (await olga.get(f"/installations/{world.installation.id}")).text
+        assert "is larger than 1 MB" in page, "it would look as if there were no file"
 
-async def doubted(world: World) -> bool:
+        # A repository that was renamed is no longer the account's own, though its old address leads there.
+        world.github.commit(shared, "main", {CONFIG: "budget: 1\n"}, by="alice")
+        await again(world)
+        world.github.rename_repo(shared, "old-defaults")
+        world.say("/claude look")
+        assert await world.outcome(4) == "no_change"
+        assert "of $3.00" in world.replies()[-1].body
+
+
+async def again(world: World) -> None:
+    """Wait until the account's repository is to be read again."""
     store = await Store.open_reader(world.database)
     try:
-        rows = await store.many("SELECT read_at FROM account_repositories")
-        return [row["read_at"] < 0 for row in rows] == [True]
+        async with asyncio.timeout(30):
+            while [row["read_at"] < 0 for row in await store.many("SELECT read_at FROM account_repositories")] != [
+                True
+            ]:
+                await world.github.idle()
     finally:
         await store.close()
 
