@@ -125,7 +125,7 @@ def _described(text: str) -> object:
 
 def _called(text: str) -> object:
     content = [{"type": "text", "text": text}, {"type": "image", "mimeType": "image/png", "data": text}]
-    return messages.without(messages.outcome({"content": content}), SECRETS)
+    return messages.without(json.dumps(messages.outcome({"content": content})).encode(), SECRETS)
 
 
 def _review(text: str) -> object:
