@@ -161,3 +161,27 @@ async def test_lfs_in_the_cloud_brings_contents_in_and_home(tmp_path: Path) -> N
         assert world.repo.large.held[hashlib.sha256(NEW).hexdigest()] == NEW
         tokens = [one.value for one in world.github.tokens.minted]
         assert not [call for call in e2b.calls if any(one.encode() in call.body for one in tokens)]
+
+
+async def test_signed_commits_have_pointers_and_a_change_of_workflows_keeps_the_contents(world: World) -> None:
+    tracked(world)
+    world.github.commit(world.repo, "main", {CONFIG: "lfs: true\ncommits: verified\n"})
+    workflow = ".github/workflows/ci.yml"
+    both = f"printf 'kept music' > art/two.bin; mkdir -p .github/workflows; echo 'on: push' > {workflow}"
+    world.model.default(Script([bash(both), Say("Title: Both\n\nDone.")]))
+    async with world.bot():
+        world.say("/claude change both")
+        assert await world.outcome() == "refused", world.replies()[0].body
+        assert "workflow files" in world.replies()[0].body
+        assert not world.repo.large.arrived
+
+        world.model.default(Script([bash(f"rm {workflow}"), Say("Title: Music\n\nDone.")]))
+        world.say("/claude leave the workflow out")
+        assert await world.outcome(2) == "pull_request", world.replies()[-1].body
+        [pull] = world.pulls()
+        assert world.repo.file(pull.head, "art/two.bin") == pointer(b"kept music")
+        assert world.repo.large.held[hashlib.sha256(b"kept music").hexdigest()] == b"kept music"
+
+        world.say("/claude undo", on=pull)
+        assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
+        assert world.repo.file(pull.head, "art/two.bin") == pointer(MUSIC)
