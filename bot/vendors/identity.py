@@ -26,6 +26,8 @@ DOUBT_SECONDS = 60.0
 """A credential younger than this is refused for another reason than its age."""
 LATE_SECONDS = 10.0
 """After one was dropped, the refusals of other requests with it may come for so long."""
+SURPRISES = (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+"""What SDKs also raise about settings that they did not expect."""
 MOST_WORDS = 300
 SECRETIVE = re.compile(
     r"Credential=[^\s,]+|(?i:x-amz-security-token)[:=]\s*\S+|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\b\d{12}\b"
@@ -106,7 +108,7 @@ class Renewed(Generic[T]):
             self._next = time.time() + AGAIN_SECONDS
             log.warning("%s gave no new credential: %s", self._whose, error)
             return error
-        except Exception as error:  # of an SDK, about what is set; its words may repeat that
+        except SURPRISES as error:  # its words may repeat what is set
             self._next = time.time() + AGAIN_SECONDS
             words = f"There is no credential for {self._whose}: what is set does not fit ({type(error).__name__})."
             log.warning("%s", words)

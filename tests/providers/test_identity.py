@@ -15,9 +15,10 @@ import pytest
 from bot import settings
 from bot.errors import SettingsError
 from bot.sessions.money.budget import Prices
-from bot.settings import Secret
+from bot.settings import BedrockSettings, Secret
 from bot.simulation.anthropic import Say, Script
 from bot.vendors import identity
+from bot.vendors.amazon_keys import AmazonKeys
 from bot.vendors.identity import IdentityUnavailable, Lasting, Renewed, SecretWitness
 from bot.web import provider_trial
 from tests.providers import bedrock_stand_in as amazon
@@ -106,6 +107,11 @@ async def test_a_profile_of_amazons_files_is_found_and_the_machine_is_not_asked(
     works, words = await tried(values, FORGEHAND_BEDROCK_PROFILE="other")
     assert not works and "Look at FORGEHAND_BEDROCK_PROFILE" in words
     assert not [one for one in bedrock.requests if one.path == "/never"]
+    monkeypatch.setenv("AWS_ENDPOINT_URL", bedrock.url)
+    at = settings.read_model({**values, "FORGEHAND_BEDROCK_PROFILE": "work"}).provider.at
+    assert isinstance(at, BedrockSettings)
+    roles = AmazonKeys(at)._session().create_client("sts")
+    assert roles.meta.endpoint_url == f"https://sts.{amazon.REGION}.amazonaws.com", "no other host gives out roles"
     await tried(values, FORGEHAND_BEDROCK_METADATA="1")
     assert [one for one in bedrock.requests if one.path == "/never"], "only if it is set"
 
