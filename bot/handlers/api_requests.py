@@ -6,14 +6,15 @@ import asyncio
 import weakref
 from dataclasses import replace
 
-from bot.commands import Command
+from bot.commands import FREE_TEXT, Command
 from bot.commands.options import NO_OPTIONS, Options
 from bot.errors import NotFound
 from bot.events import api, threads
 from bot.events.api import ApiAsked, ApiRemark
-from bot.handlers import remarks
+from bot.handlers import remarks, turns
 from bot.handlers.answers import Word
 from bot.handlers.desk import Desk, Handled, refused
+from bot.handlers.turns import Wish
 from bot.models import DeliveryId, Origin, Person, Repo, Thread
 from bot.store import api_tokens
 from bot.store.api_tokens import ApiToken
@@ -46,9 +47,19 @@ async def _handle(asked: ApiAsked, token: ApiToken, desk: Desk) -> Handled:
     if not (decision := await desk.judge(remark)).allowed:
         return refused(decision.reason)
     left = await api_tokens.left_usd(desk.store, token, besides=source)
-    if asked.action != api.STOP and left < LEAST_USD:
-        return refused(on_api.spent(token.budget_usd))
-    return await remarks.carry_out(_command(asked), replace(remark, most_usd=left), desk)
+    remark = replace(remark, most_usd=max(left, LEAST_USD))
+    if left < LEAST_USD and asked.action in (api.START, api.SAY):
+        return await _without_money(asked, token, remark, desk)
+    return await remarks.carry_out(_command(asked), remark, desk)
+
+
+async def _without_money(asked: ApiAsked, token: ApiToken, remark: ApiRemark, desk: Desk) -> Handled:
+    """Pass words on to an agent at work, whose turn has its money; nothing else may begin."""
+    noted = None
+    if asked.action == api.SAY:
+        wish, beside = Wish(asked.kind, asked.words, NO_OPTIONS), asked.kind != FREE_TEXT
+        noted = await turns.steer(wish, remark, desk, beside=beside)
+    return noted or refused(on_api.spent(token.budget_usd))
 
 
 def _command(asked: ApiAsked) -> Command:
