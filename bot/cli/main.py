@@ -17,6 +17,7 @@ from bot.cli import (
     doctor,
     execute,
     keys,
+    receivers,
     registries,
     replicas,
     sandbox,
@@ -67,4 +68,5 @@ app.add_typer(config.app, name="config")
 app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(keys.app, name="keys")
 app.add_typer(registries.app, name="registries")
+app.add_typer(receivers.app, name="receivers")
 app.add_typer(db.app, name="db")

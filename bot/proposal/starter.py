@@ -35,6 +35,7 @@ EXAMPLES = {
     "base": "main",
     "egress": "[packages.example.com]",
     "registries": "[internal-npm]",
+    "notify": "[{to: team-chat, on: [ended, asks]}]",
     "template": "my-template",
     "paths": '{"services/pay/**": {checks: [make -C services/pay test]}}',
 }

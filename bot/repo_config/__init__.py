@@ -12,7 +12,7 @@ import msgspec
 
 from bot.agent.findings import Severity
 from bot.errors import BadRepoConfig
-from bot.repo_config.values import KEYS, NAMED, ForPaths, PathRules, Wrong, covered
+from bot.repo_config.values import KEYS, NAMED, ForPaths, NotifyRule, PathRules, Wrong, covered
 from bot.repo_config.yaml import YamlEntry, read_entries
 
 PATH = ".github/forgehand.yml"
@@ -103,6 +103,7 @@ class RepoConfig:
     egress: tuple[str, ...] = ()
     registries: tuple[str, ...] = ()
     """Names of the account's package registries."""
+    notify: tuple[NotifyRule, ...] = ()
     push: Pushing = field(default_factory=Pushing)
     paths: tuple[PathRules, ...] = ()
     """In the order of the file."""

@@ -25,6 +25,7 @@ from bot.web.pages import account_form
 from bot.web.pages.account_form import NOTHING, Entered, WrongFields
 from bot.web.pages.gate import Act, Fields, Gate
 from bot.web.pages.ownership import owned
+from bot.web.pages.receivers_form import ReceiversForm
 from bot.web.pages.registries_form import RegistriesForm
 from bot.web.pages.visitors import Visitor
 
@@ -40,6 +41,7 @@ class InstallationPages:
         self._settings = settings
         self._vault = vault
         self._registries = RegistriesForm(gate.store, vault, settings.inside)
+        self._receivers = ReceiversForm(gate.store, vault, settings.inside)
 
     def routes(self) -> list[BaseRoute]:
         at = "/installations/{id}"
@@ -53,6 +55,9 @@ class InstallationPages:
             "registries/test": self._registries.test,
             "registries/remove": self._registries.remove,
             "registries/forks": partial(account_form.change_on_forks, self._gate.store),
+            "receivers": self._receivers.add,
+            "receivers/test": self._receivers.test,
+            "receivers/remove": self._receivers.remove,
         }
         return [
             Route("/installations", self._gate.page(self._list)),
@@ -141,6 +146,7 @@ class InstallationPages:
             triggers=account_form.trigger_fields(own, entered),
             sharing=account_form.sharing_field(own, entered),
             registries=await self._registries.shown(row, own),
+            receivers=await self._receivers.shown(row),
             sharing_choices=account_settings.SHARING_CHOICES,
             version=account_settings.version(own),
             timeout=limits.timeout_minutes,
