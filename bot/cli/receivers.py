@@ -1,4 +1,4 @@
-"""`forgehand receivers …`: addresses that hear of turns. They are secrets: they come in by stdin, a prompt or a file."""
+"""`forgehand receivers …`: addresses that hear of turns. These are secrets, and come in by stdin, prompt or file."""
 
 from __future__ import annotations
 

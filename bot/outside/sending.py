@@ -49,6 +49,8 @@ class BulletinSender:
         self._busy: set[Receiver] = set()
         self._urls: set[str] = set()
         self._cleaned_at = 0.0
+        self._left = False
+        """Some waited for a place at the last look."""
 
     async def close(self) -> None:
         await self._client.close()
@@ -58,12 +60,13 @@ class BulletinSender:
         if now - self._cleaned_at > CLEAN_SECONDS:
             await bulletins.forget_old(self._store)
             self._cleaned_at = now
-        for receiver in await bulletins.due(self._store, now):
+        due = [one for one in await bulletins.due(self._store, now) if one not in self._busy]
+        self._left = False
+        for receiver in due if self._may_act() else ():
             of_account = Counter(installation for installation, _ in self._busy)
-            if receiver in self._busy or of_account[receiver[0]] >= MOST_OF_ACCOUNT or not self._may_act():
+            if len(self._busy) >= MOST_AT_ONCE or of_account[receiver[0]] >= MOST_OF_ACCOUNT:
+                self._left = True
                 continue
-            if len(self._busy) >= MOST_AT_ONCE:
-                return
             self._busy.add(receiver)
             self.loop.begin(self._serve(receiver))
 
@@ -74,11 +77,13 @@ class BulletinSender:
                 waiting = await bulletins.oldest(self._store, *receiver)
                 if waiting is None or not self._may_act() or not await self._send(waiting):
                     return
-            self.loop.wake()
+            self._left = True
         except Exception:
             log.exception("a bulletin could not be handled", extra={"receiver": receiver[1]})
         finally:
             self._busy.discard(receiver)
+            if self._left:
+                self.loop.wake()
 
     async def _send(self, bulletin: Bulletin) -> bool:
         """Post it once and note what came of it; True if the next one may follow."""
