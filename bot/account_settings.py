@@ -10,7 +10,8 @@ from typing import Any
 
 from bot.repo_config import PATH, RepoConfig, Triggers, layers
 from bot.repo_config.layers import ConfigLayer, ConfigOrigin, LayeredConfig
-from bot.repo_config.values import KEYS, Wrong
+from bot.repo_config.values import KEYS
+from bot.repo_config.wrong import Wrong
 from bot.settings import Limits
 
 Value = float | int | str | bool

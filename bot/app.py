@@ -14,7 +14,7 @@ from functools import partial
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute, Mount
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from bot import checkup, events, logs, vault
 from bot.errors import SettingsError
@@ -44,11 +44,13 @@ from bot.store.environments import EnvironmentMarks
 from bot.store.files import KeptFiles
 from bot.store.package_cache import PackageCache
 from bot.vault import NAMES, Vault
+from bot.vendors.identity import SecretWitness
 from bot.web.credentials import NONE, from_vault
-from bot.web.gateway import Credentials, Dialect, Gateway, ModelProvider
+from bot.web.gateway import Dialect, Gateway, ModelProvider
 from bot.web.gateway.clients import closed
 from bot.web.gateway.providers.choice import chosen
 from bot.web.health import Health
+from bot.web.mcp import PATH as MCP_PATH
 from bot.web.metrics import ServiceMetrics
 from bot.web.overload import Sturdy
 from bot.web.packages import PATH as packages_path
@@ -107,9 +109,9 @@ async def running(
         await stack.enter_async_context(background(health.metrics.lateness.run()))
         kept, site = await Vault.opened(store, ring, redactor.register), Site()
         await spend.abandon_open(store)
-        model = chosen(settings.model, await _credentials(settings, kept), redactor.register)
+        model = await _provider(settings, kept, redactor)
         gateway, packages = _gateway(store, model, settings, clock), _packages(store, kept, settings, clock)
-        ways_in = _ways_in(stack, health.metrics, gateway, packages)
+        ways_in = _ways_in(stack, health.metrics, gateway, packages, _mcp_door(stack, store, kept, settings))
         doors = [*health.routes(), _gateway_door(settings.e2b, ways_in), *schema_routes(), *site.routes()]
         on_stored, on_answered = partial(notices.tell, Topic.DELIVERY), health.metrics.webhook
         server = await stack.enter_async_context(_edge(settings, store, doors, on_stored, on_answered))
@@ -143,13 +145,13 @@ def spare_the_collector() -> None:
         loop.call_later(seconds, gc.freeze)
 
 
-async def _credentials(settings: Settings, stored: Vault) -> Credentials:
-    """Return the gateway's source of credentials; without any, the service would be useless."""
+async def _provider(settings: Settings, stored: Vault, redactor: Redactor) -> ModelProvider:
+    """Return the model's provider; without any credential for it, the service would be useless."""
     kept = [one for one in await stored.entries() if one.name in NAMES]
     model = settings.model
     if model.api_key is None and model.oauth_token is None and model.provider.at is None and not kept:
         raise SettingsError(NONE)
-    return from_vault(stored, model)
+    return chosen(model, from_vault(stored, model), SecretWitness(redactor.register, redactor.forget))
 
 
 def _edge(
@@ -168,18 +170,38 @@ def _edge(
     return Server(doors_and_hooks, tcp_socket(settings.host, settings.port))
 
 
-def _ways_in(stack: AsyncExitStack, metrics: ServiceMetrics, gateway: Gateway, packages: PackageGateway) -> WaysIn:
-    """Join what answers environments: the model's gateway, and the one for packages."""
+def _ways_in(
+    stack: AsyncExitStack, metrics: ServiceMetrics, gateway: Gateway, packages: PackageGateway, mcp: ASGIApp
+) -> WaysIn:
+    """Join what answers environments: the model's gateway, and those for packages and MCP servers."""
     stack.push_async_callback(gateway.close)
     stack.push_async_callback(packages.close)
     metrics.refused, metrics.left_out = gateway.refusals, gateway.left_out
     metrics.packages, metrics.package_bytes = packages.outcomes, packages.bytes
-    return WaysIn(gateway, {packages_path: packages}, gateway.closing)
+    return WaysIn(gateway, {packages_path: packages, MCP_PATH: mcp}, gateway.closing)
 
 
 def _gateway(store: Store, provider: ModelProvider, settings: Settings, clock: Clock) -> Gateway:
     table, ceilings = Prices.at(settings.model), Ceilings.of(settings.limits)
     return Gateway(store, provider, clock, table=table, ceilings=ceilings, dialect=Dialect(settings.model.admitted))
+
+
+def _mcp_door(stack: AsyncExitStack, store: Store, kept: Vault, settings: Settings) -> ASGIApp:
+    """Return the door to MCP servers. The first request makes it, because most repositories open none."""
+    made: list[ASGIApp] = []
+
+    async def enter(scope: Scope, receive: Receive, send: Send) -> None:
+        if not made:
+            from bot.outside.client import OutsideClient
+            from bot.web.mcp.door import McpDoor
+
+            client = OutsideClient(settings.inside)
+            made.append(door := McpDoor(store, kept, client))
+            stack.push_async_callback(client.close)
+            stack.push_async_callback(door.close)
+        await made[0](scope, receive, send)
+
+    return enter
 
 
 def _packages(store: Store, kept: Vault, settings: Settings, clock: Clock) -> PackageGateway:

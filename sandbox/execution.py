@@ -98,6 +98,12 @@ class ExecutionEnvironment:
             await self.primitives.upload(saved, kept)
         return (await self._script("prepare", spec, PREPARE_SECONDS)).get("known") is True
 
+    async def furnish(self, script: str, spec: Mapping[str, Any], files: Mapping[str, Path]) -> dict[str, Any]:
+        """Bring files beside the checkout, and let a script of the runner put them into it."""
+        for name, source in files.items():
+            await self.primitives.upload(source, posixpath.join(self._state, name))
+        return await self._script(script, {"state": self._state, **spec}, PREPARE_SECONDS)
+
     async def home(self) -> dict[str, str]:
         """Record the contents of the home before an agent comes, for `comb`."""
         found = (await self._script("homes", self._homes(), PREPARE_SECONDS)).get("home")
@@ -259,6 +265,7 @@ class ExecutionEnvironment:
             bundle=_text_or_none(found.get("bundle")),
             size=found["size"] if isinstance(found.get("size"), int) else 0,
             left_out=tuple(clean(one) for one in _list(found.get("left_out")) if isinstance(one, str)),
+            inside=tuple(clean(one) for one in _list(found.get("inside"))[:MOST_CHANGED] if isinstance(one, str)),
         )
 
     async def fetch_bundle(self, collected: Collected, target: Path, max_bytes: int) -> None:

@@ -300,3 +300,4 @@ class Collected:
     bundle: str | None
     size: int
     left_out: tuple[str, ...] = ()  # paths that git did not take into it
+    inside: tuple[str, ...] = ()  # submodules whose files were changed, which stay behind

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 WAIT_FOR_WATCHER_SECONDS = 15.0
 Scenario = StrEnum(
-    "Scenario", ["FIX", "ASK", "PLAN", "STEER", "STOP", "UNDO", "REVIEW", "FINDINGS", "DASHBOARD", "PACKAGES", "CRASH"]
+    "Scenario",
+    ["FIX", "ASK", "PLAN", "STEER", "STOP", "UNDO", "REVIEW", "FINDINGS", "DASHBOARD", "PACKAGES", "MCP", "CRASH"],
 )
 
 

@@ -20,10 +20,11 @@ from bot.simulation.github.threads import Comment, Issue, Pull
 from bot.simulation.registries import SimulatedRegistries
 from bot.simulation.scenarios import basket
 from bot.simulation.scenarios.discount import MIDDLE
-from bot.simulation.scenarios.plays import Crash, Play, Push, Say, Tick, TickDashboard
+from bot.simulation.scenarios.plays import Approve, Crash, Play, Push, Say, Tick, TickDashboard
 
 MAINTAINER = "maya"
 MARKER = re.compile(r"<!-- forgehand:session=\w+ turn=\d+ state=\w+(?: outcome=(\w+))? -->")
+QUESTION = "<!-- forgehand:ask="
 SECONDS = 120.0
 
 
@@ -114,6 +115,11 @@ class Story:
     async def _interrupt(self) -> None:
         deed = self.play.meanwhile
         if deed is None:
+            return
+        if isinstance(deed, Approve):
+            comments = self.issue.comments
+            await self.github.changed(lambda: any(one.body.startswith(QUESTION) for one in comments), SECONDS)
+            self.github.comment(self.issue, "/claude approve", by=MAINTAINER)
             return
         await self.model.reached(MIDDLE, SECONDS)
         if isinstance(deed, Crash):

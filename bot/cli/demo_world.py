@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from functools import partial
 from pathlib import Path
 
+from bot.cli import demo_tracker
 from bot.cli.demo_replicas import DemoReplicas
 from bot.cli.demo_service import DemoService
 from bot.cli.demo_story import MAINTAINER, Story
@@ -26,7 +27,7 @@ from bot.simulation.github.state import Repository
 from bot.simulation.github.threads import Issue
 from bot.simulation.pages.views import FORGEHANDS, Pages
 from bot.simulation.registries import SimulatedRegistries
-from bot.simulation.scenarios import basket, discount, packages
+from bot.simulation.scenarios import basket, discount, packages, tracker
 from bot.simulation.scenarios.plays import Play, Push
 from bot.workbench import slots
 
@@ -51,7 +52,10 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool, replicas:
         github = await _github(stack, folder / "github", port, pages)
         model = await stack.enter_async_context(SimulatedAnthropic.running(api_key=key))
         interrupted = play.meanwhile is not None
-        model.default(discount.script(paced=watched, sweeping=not watched, interrupted=interrupted))
+        if play.tracker:
+            model.default(tracker.script(paced=watched, sweeping=not watched))
+        else:
+            model.default(discount.script(paced=watched, sweeping=not watched, interrupted=interrupted))
         registered = github.create_app(slug="forgehand", webhook_secret=hook)
         registered.callback_urls = [f"{github.url}{FORGEHANDS}/oauth/callback"]
         github.state.at_the_browser = MAINTAINER
@@ -59,6 +63,7 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool, replicas:
         values = _settings(github, registered, model, key)
         service = await stack.enter_async_context(_serving(values, registered, folder, replicas, github.state.touch))
         registries = await _registries(stack, service) if play.packages else None
+        more = await demo_tracker.stored(stack, service.values) if play.tracker else ()
         pages.notice = NOTICE.format(isolation=service.isolation)
         pages.service = service
         story = Story(
@@ -74,6 +79,7 @@ async def telling(root: Path, port: int, play: Play, *, watched: bool, replicas:
             secrets=[
                 *(key, hook, values["FORGEHAND_SECRET_KEY"], registered.private_key_pem, registered.client_secret),
                 *service.secrets,
+                *more,
                 *([registries.authorisation.partition(" ")[2]] if registries else []),
             ],
             registries=registries,
@@ -123,7 +129,7 @@ async def _registries(stack: AsyncExitStack, service: DemoService | DemoReplicas
 
 
 def _shop(github: SimulatedGitHub, registered: App, play: Play) -> tuple[Repository, Issue]:
-    files = packages.FILES if play.packages else discount.FILES
+    files = packages.FILES if play.packages else tracker.FILES if play.tracker else discount.FILES
     repo = github.create_repo(discount.REPOSITORY, files=files, private=True)
     github.user(MAINTAINER)
     repo.grant(MAINTAINER, "maintain")

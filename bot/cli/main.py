@@ -17,6 +17,7 @@ from bot.cli import (
     doctor,
     execute,
     keys,
+    mcp,
     receivers,
     registries,
     replicas,
@@ -67,6 +68,7 @@ app.add_typer(deliveries.app, name="deliveries")
 app.add_typer(config.app, name="config")
 app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(keys.app, name="keys")
+app.add_typer(mcp.app, name="mcp")
 app.add_typer(registries.app, name="registries")
 app.add_typer(receivers.app, name="receivers")
 app.add_typer(db.app, name="db")

@@ -230,6 +230,10 @@ class RepositoryCache:
         async with self._lock(repo_id):
             await self._discard(repo_id)
 
+    def git_dir(self, repo_id: RepoId) -> Path:
+        """Return a mirror's git directory, for those who only read."""
+        return self._mirror(repo_id)
+
     def _lock(self, repo_id: RepoId) -> asyncio.Lock:
         return self._locks.setdefault(repo_id, asyncio.Lock())
 

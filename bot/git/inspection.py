@@ -203,6 +203,11 @@ async def blob(git_dir: Path, sha: str, max_bytes: int) -> bytes | None:
     return None if result.truncated else result.stdout
 
 
+async def contents(git_dir: Path, shas: Sequence[str], max_bytes: int) -> list[bytes]:
+    """Return small files, each of at most `max_bytes`, in their order."""
+    return _contents(await _cat_file(git_dir, "--batch", shas, len(shas) * (max_bytes + 128)))
+
+
 async def blobs(git_dir: Path, changed: Sequence[Change], max_bytes: int) -> AsyncIterator[tuple[Change, bytes]]:
     for batch in _batches([change for change in changed if change.has_blob and change.size <= max_bytes]):
         cap = sum(change.size + 128 for change in batch)

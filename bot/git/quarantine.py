@@ -9,6 +9,7 @@ import shutil
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bot.git import admission, commits, inspection, remote
 from bot.git.admission import ImportLimits
@@ -18,6 +19,9 @@ from bot.git.inspection import Change, Names, TreePatch
 from bot.git.remote import Beginning, Push, PushResult
 from bot.git.run import Io, RemoteAccess, init_bare, run_git
 
+if TYPE_CHECKING:
+    from bot.git.large_files import Pointed
+
 MOST_BYTES = 4 << 30
 
 
@@ -26,12 +30,18 @@ class Quarantine:
 
     def __init__(self, place: Path, mirror: Path, max_bytes: int) -> None:
         self._dir, self._mirror, self._max_bytes = place, mirror, max_bytes
+        self.large: Pointed | None = None
+        """What became of LFS files in the work, if its repository wants to know."""
 
     @classmethod
     async def create(cls, place: Path, mirror: Path, max_bytes: int = MOST_BYTES) -> Quarantine:
         await init_bare(place)
         await asyncio.to_thread(_borrow, place, mirror)
         return cls(place, mirror, max_bytes)
+
+    @property
+    def git_dir(self) -> Path:
+        return self._dir
 
     async def look_again(self) -> None:
         """Learn where the mirror's history ends after another fetch."""

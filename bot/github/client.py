@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -23,6 +23,9 @@ from bot.github.tokens import Clock, Signer, Tokens
 from bot.github.types import AppIdentity, DeliveryPage, Hook, InstallationView, Registration, TokenPurpose
 from bot.models import InstallationId, RepoId
 from bot.settings import GitHubSettings, Secret
+
+if TYPE_CHECKING:
+    from bot.github.large_files import LargeFiles
 
 Way = Callable[[], Coroutine[Any, Any, ApiAnswer]]
 
@@ -52,10 +55,19 @@ class GitHubApp:
         self._noreply_host = f"users.noreply.{urlsplit(settings.url).hostname}"
         self.attachments = Attachments(settings.url)
         self.job_logs = JobLogs(settings.api_url)
+        self._large_files: LargeFiles | None = None
         self._signer = Signer(settings.app_id, settings.private_key, clock)
         self._installations: dict[InstallationId, InstallationClient] = {}
         self._identity: AppIdentity | None = None
         self._asking = asyncio.Lock()
+
+    @property
+    def large_files(self) -> LargeFiles:
+        if self._large_files is None:
+            from bot.github.large_files import LargeFiles
+
+            self._large_files = LargeFiles(self.web_url)
+        return self._large_files
 
     async def identity(self) -> AppIdentity:
         """Return who we are; only the first call asks GitHub."""
@@ -159,6 +171,8 @@ class GitHubApp:
     async def close(self) -> None:
         await self.attachments.close()
         await self.job_logs.close()
+        if self._large_files is not None:
+            await self._large_files.close()
         await self._api.close()
 
 

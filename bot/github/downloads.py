@@ -35,7 +35,7 @@ _TAG = re.compile(r"""<img\b(?:[^<>"']|"[^"]{0,4000}+"|'[^']{0,4000}+'){1,2000}+
 """We parse only these tags, because unclosed marks take the parser the square of their number."""
 
 
-class _Storage:
+class Storage:
     """Hosts to which GitHub leads us. We fetch only from public addresses and from hosts that the operator named.
     Behind a proxy we resolve no names."""
 
@@ -56,6 +56,17 @@ class _Storage:
         if not found or not all(is_public(address) for address in found):
             raise GitHubRefused(403, f"the host of {of} has an address that is not public")
 
+    def _host_of(self, url: str, scheme: str, of: str) -> str:
+        """Return the host of an address; refuse what GitHub would not name: a user, or another scheme."""
+        try:
+            parts = urlsplit(url)
+            host, user = parts.hostname, parts.username
+        except ValueError:
+            parts, host, user = None, None, None
+        if parts is None or not host or user is not None or parts.scheme not in ("https", scheme):
+            raise GitHubRefused(403, f"{of} lies at an address that is not opened")
+        return host
+
     def _http(self) -> httpx.AsyncClient:
         if self._client is None:
             import httpx
@@ -68,7 +79,7 @@ class _Storage:
         return self._client
 
 
-class Attachments(_Storage):
+class Attachments(Storage):
     """The images of one GitHub, as it is configured."""
 
     def __init__(self, github_url: str, *, resolve: Resolve = resolve_host) -> None:
@@ -170,7 +181,7 @@ class LogTail:
         return self.read > KEPT_BYTES
 
 
-class JobLogs(_Storage):
+class JobLogs(Storage):
     """The logs of one GitHub, wherever its API redirects. With github.com, that must be a public address; another
     server may keep its logs in its own network."""
 
@@ -207,13 +218,7 @@ class JobLogs(_Storage):
     async def _check(self, url: str) -> None:
         from bot.github.client import environment_proxy
 
-        try:
-            parts = urlsplit(url)
-            host, user = parts.hostname, parts.username
-        except ValueError:
-            parts, host, user = None, None, None
-        if parts is None or not host or user is not None or parts.scheme not in ("https", self._scheme):
-            raise GitHubRefused(403, "the log of a job lies at an address that is not opened")
+        host = self._host_of(url, self._scheme, "the log of a job")
         if self._host != _PUBLIC_API or environment_proxy(url):
             return
         await self._check_host(host, "a job's log")

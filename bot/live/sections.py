@@ -113,7 +113,8 @@ def packages(view: TurnView) -> str:
         return ""
     many = "1 package" if found.packages == 1 else f"{found.packages:,} packages"
     again = f", {found.from_cache:,} of {found.downloads:,} downloads from the cache" if found.from_cache else ""
-    return f"**From registries:** {many} ({found.bytes / 1e6:,.1f} MB{again})."
+    much = f"{found.bytes / 1e6:,.1f} MB" if found.bytes >= 1e5 else f"{found.bytes / 1e3:,.1f} kB"
+    return f"**From registries:** {many} ({much}{again})."
 
 
 def request(view: TurnView) -> str:
@@ -150,7 +151,7 @@ def tools(state: LiveState) -> str:
 
 def tool_words(tool: ToolCall) -> str:
     title = shown(tool.title, 120) if tool.title else ""
-    name = re.sub(r"[^\w.:-]", "", tool.name)[:60] or "?"
+    name = re.sub(r"[^\w.:-]", "", tool.name)[:120] or "?"
     return f"**{name}** {title}".rstrip()
 
 

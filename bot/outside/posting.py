@@ -19,7 +19,7 @@ from bot.outside import receivers
 from bot.outside.addresses import BadAddress
 from bot.outside.client import OutsideClient, OutsideRequest, OutsideTrouble, Patience
 from bot.outside.receivers import ReceiverTarget
-from bot.repo_config.values import BulletinEvent
+from bot.repo_config.notify import BulletinEvent
 from bot.settings.inside import InsideHosts
 from bot.store.base import Clock
 from bot.store.bulletins import Bulletin, BulletinFacts

@@ -11,7 +11,8 @@ from typing import Final
 from bot.errors import UserError
 from bot.models import InstallationId
 from bot.outside import addresses, services
-from bot.repo_config.values import MAX_RECEIVERS, BulletinEvent, Wrong, events
+from bot.repo_config.notify import MOST_RECEIVERS, BulletinEvent, events
+from bot.repo_config.wrong import Wrong
 from bot.settings import Secret
 from bot.settings.inside import InsideHosts
 from bot.store import bulletins, outside_services
@@ -68,8 +69,8 @@ async def keep(
     """Store a receiver in place of one with its name; return it and its new key, which nobody can read again."""
     address = addresses.read(wish.url.reveal().strip(), inside)
     known = await outside_services.of_installation(store, Purpose.RECEIVER, place.installation)
-    if len(known) >= MAX_RECEIVERS and wish.name not in {one.name for one in known}:
-        raise UserError(f"There are {MAX_RECEIVERS} receivers already. Remove one first.")
+    if len(known) >= MOST_RECEIVERS and wish.name not in {one.name for one in known}:
+        raise UserError(f"There are {MOST_RECEIVERS} receivers already. Remove one first.")
     target = ReceiverTarget(
         Secret(address.url), Secret(KEY_MARK + base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode())
     )

@@ -41,6 +41,7 @@ def check(service: OutsideService) -> None:
     """Raise UserError for what makes no registry."""
     if service.kind not in DIALECTS:
         raise UserError(f"The kind of a registry is one of: {', '.join(DIALECTS)}.")
+    dialect_of(service)  # or it says what is wrong with the address
     dialect, scopes, hosts = DIALECTS[service.kind], words(service.scope), words(service.options.get(HOSTS, ""))
     if scopes and not dialect.takes_scopes:
         raise UserError(f"A registry of the kind `{service.kind}` has no scopes.")

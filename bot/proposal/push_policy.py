@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from bot.git import names
+from bot.git import names, submodules
 from bot.git.inspection import GITLINK, SYMLINK, Change
 from bot.git.quarantine import Quarantine
 from bot.outbound.redact import Redactor
@@ -71,14 +71,17 @@ def check(  # the parameters are the rules
     blocked: Sequence[str] = (),
     workflows_approved: bool = False,
     existing: Collection[str] = (),
+    pointers: Mapping[str, str | None] | None = None,
     limits: ChangeLimits | None = None,
 ) -> PushVerdict:
-    """`existing` are all paths of the new tree; they show which names could be mistaken for each other."""
+    """`existing` are all paths of the new tree; they show which names could be mistaken for each other. `pointers`:
+    submodules that may move, or the reason why one may not."""
     limits = limits or ChangeLimits()
     whole = [*_too_much(changes, limits)]
     held: list[HeldPath] = []
     for change in changes:
-        held += filter(None, (_protected(change, blocked, workflows_approved), _unsafe(change, limits)))
+        unsafe = _unsafe(change, limits, pointers or {})
+        held += filter(None, (_protected(change, blocked, workflows_approved), unsafe))
     links = {c.path: r for c in changes if c.target and (r := _resolve(c.path, c.target)) is not None}
     held += [
         HeldPath(path, "it is a link that leads back to itself", Hold.LINK) for path in links if _is_loop(path, links)
@@ -113,15 +116,15 @@ def is_workflow(change: Change) -> bool:
     return path in (".github", WORKFLOWS) and (not change.is_deleted or change.old_mode in (SYMLINK, GITLINK))
 
 
-def _unsafe(change: Change, limits: ChangeLimits) -> HeldPath | None:
+def _unsafe(change: Change, limits: ChangeLimits, pointers: Mapping[str, str | None]) -> HeldPath | None:
     if change.is_deleted:
         return None
     if fault := names.alias_fault(change.path):
         return HeldPath(change.path, fault, Hold.NAME)
     if change.new_mode not in _FILE_MODES:
         return HeldPath(change.path, f"mode {change.new_mode} is not one that a checkout makes", Hold.MODE)
-    if change.new_mode == GITLINK or names.fold(change.path).rpartition("/")[2] == ".gitmodules":
-        return HeldPath(change.path, "submodules are not added or moved", Hold.SUBMODULE)
+    if fault := _submodule_fault(change, pointers):
+        return HeldPath(change.path, fault, Hold.SUBMODULE)
     if change.new_mode == SYMLINK and (fault := link_fault(change.path, change.target)):
         return HeldPath(change.path, fault, Hold.LINK)
     if change.size > limits.max_file_bytes:
@@ -130,6 +133,15 @@ def _unsafe(change: Change, limits: ChangeLimits) -> HeldPath | None:
     # A name that the repository already has is the repository's own choice.
     fault = names.path_fault(change.path) if change.status == "A" else None
     return HeldPath(change.path, fault, Hold.NAME) if fault else None
+
+
+def _submodule_fault(change: Change, pointers: Mapping[str, str | None]) -> str | None:
+    is_link = change.new_mode == GITLINK
+    if is_link and change.old_mode == GITLINK and change.path in pointers:
+        return pointers[change.path]
+    if is_link or names.fold(change.path).rpartition("/")[2] == submodules.FILE:
+        return "submodules are not added or moved"
+    return None
 
 
 def link_fault(path: str, target: str | None) -> str | None:
@@ -268,6 +280,7 @@ def look_closely(
         ("**Became executable**", [c.path for c in changes if c.new_mode == EXECUTABLE != c.old_mode]),
         ("**No longer executable**", [c.path for c in changes if c.old_mode == EXECUTABLE and c.new_mode == "100644"]),
         ("**Links**", [c.path for c in changes if c.new_mode == SYMLINK]),
+        ("**Submodules moved**", [c.path for c in changes if c.old_mode == c.new_mode == GITLINK]),
         ("**Submodules removed**", [c.path for c in changes if c.is_deleted and c.old_mode == GITLINK]),
     ]
     lines = [

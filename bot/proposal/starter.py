@@ -34,6 +34,7 @@ EXAMPLES = {
     "ask_above": "5",
     "base": "main",
     "egress": "[packages.example.com]",
+    "mcp": "{tracker: {tools: [find_issue, create_issue], permission: ask}}",
     "registries": "[internal-npm]",
     "notify": "[{to: team-chat, on: [ended, asks]}]",
     "template": "my-template",

@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote_to_bytes, urljoin, urlsplit
 
+from bot.errors import UserError
+
 MOST_OF_A_PATH = 2048
-_SEGMENT = re.compile(r"[A-Za-z0-9._~@+!,=():$*'&-]+")
+_SEGMENT = re.compile(r"[A-Za-z0-9._~@+!,=():$*'& -]+")
 _QUERY = re.compile(r"(?:[A-Za-z0-9._~@+!,=():$*'&/?-]|%[0-9A-Fa-f]{2}){0,2048}")
 _HOST = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?(?::[0-9]{1,5})?|\[[0-9a-f:.]{2,45}\](?::[0-9]{1,5})?")
+
+
+class BadRegistryAddress(UserError):
+    """We could not tell what lies below it."""
 
 
 def canonical(path: str) -> str | None:
@@ -26,8 +32,8 @@ def canonical(path: str) -> str | None:
 
 
 def encoded(path: str) -> str:
-    """Encode a canonical path: only a plus sign means different things to different servers."""
-    return path.replace("+", "%2B")
+    """Encode a canonical path; a plus sign as well, because it means different things to different servers."""
+    return path.replace("+", "%2B").replace(" ", "%20")
 
 
 def plain_query(query: str) -> str | None:
@@ -37,9 +43,14 @@ def plain_query(query: str) -> str | None:
 def plain_prefix(address: str) -> str:
     """Write an owner's address as addresses of files are written here, so that the two can be compared."""
     scheme, _, rest = address.partition("://")
-    host, _, path = rest.partition("/")
-    path = canonical(path.strip("/")) or ""
-    return f"{scheme}://{_plain_host(scheme, host)}/" + (f"{encoded(path)}/" if path else "")
+    host, _, rest = rest.partition("/")
+    host, path = _plain_host(scheme, host), canonical(rest.strip("/"))
+    if path is None or not _HOST.fullmatch(host):
+        raise BadRegistryAddress(
+            "The address of a registry must be a plain one, such as https://host/path/: without user name or password, "
+            "dot segments, doubled slashes or odd characters."
+        )
+    return f"{scheme}://{host}/" + (f"{encoded(path)}/" if path else "")
 
 
 def _plain_host(scheme: str, host: str) -> str:

@@ -59,7 +59,8 @@ class CargoDialect(RegistryDialect):
             "crate": name, "version": version, "prefix": folder_of(name), "lowerprefix": folder_of(name.lower()),
             "sha256-checksum": found["sum"],
         }  # fmt: skip
-        url = plain_address("", _filled(template, values), insecure=self.prefix.startswith("http:"))
+        filled = _MARK.sub(lambda mark: values[mark[1]], template)
+        url = plain_address("", filled, insecure=self.prefix.startswith("http:"))
         if url is None:
             raise RegistryRefusal(403, "The registry's config.json names no plain HTTPS address.")
         inside = within(self.prefix, url)
@@ -116,7 +117,3 @@ def folder_of(name: str) -> str:
     if len(name) < 3:
         return str(len(name))
     return f"3/{name[0]}" if len(name) == 3 else f"{name[:2]}/{name[2:4]}"
-
-
-def _filled(template: str, values: dict[str, str]) -> str:
-    return _MARK.sub(lambda found: values[found[1]], template)

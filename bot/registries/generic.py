@@ -29,6 +29,6 @@ class GenericDialect(RegistryDialect):
         variables: dict[str, str] = {}
         for door in doors:
             name = door.name.upper().replace("-", "_")
-            variables[f"FORGEHAND_REGISTRY_{name}"] = door.base
-            variables[f"FORGEHAND_REGISTRY_{name}_HEADER"] = f"{folder}/generic/{door.name}.header"
+            variables[f"REGISTRY_{name}_URL"] = door.base
+            variables[f"REGISTRY_{name}_HEADER"] = f"{folder}/generic/{door.name}.header"
         return ClientSetup(files, variables)

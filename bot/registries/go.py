@@ -22,6 +22,7 @@ _VERSION = r"v[0-9]+\.[0-9]+\.[0-9]+[a-z0-9!.+-]{0,200}"
 _FILE = re.compile(rf"(?P<module>{_MODULE})/@v/(?P<version>{_VERSION})\.(?P<end>info|mod|zip)")
 _LIST = re.compile(rf"(?P<module>{_MODULE})/@(?:v/list|latest|v/[a-z0-9!._~-]{{1,200}}\.info)")
 _SUMS = re.compile(r"sumdb/[a-z0-9.-]+/(?:supported|latest|lookup/[a-z0-9!._~/@+-]+|tile/[0-9]+/[a-z0-9/.]+)")
+_DEFAULT = ("https://proxy.golang.org", "direct")
 
 
 class GoDialect(RegistryDialect):
@@ -53,11 +54,15 @@ class GoDialect(RegistryDialect):
 
     @classmethod
     def setup(cls, doors: Sequence[RegistryDoor], folder: str) -> ClientSetup:
-        """Ask the registries with scopes first: they answer 404 for other modules, and Go asks the next one."""
+        """Ask the registries with scopes first: they answer 404 for other modules, and Go asks the next one.
+
+        Without a registry for the rest, it is Go's own default."""
         ordered = sorted(doors, key=lambda one: not one.scopes)
-        addresses = [_address(one) for one in ordered]
+        # in the path: Go sends a name and password over TLS only, and the route inside has none
+        addresses = [f"{one.base}{SHOWN_BY}{one.token}" for one in ordered]
         private = ",".join(scope.rstrip("/*") for one in ordered for scope in one.scopes)
-        variables = {"GOPROXY": ",".join((*addresses, "off"))}
+        rest = () if any(not one.scopes for one in doors) else _DEFAULT
+        variables = {"GOPROXY": ",".join((*addresses, *rest))}
         if private:
             variables |= {"GONOSUMDB": private}
         return ClientSetup({}, variables)
@@ -66,8 +71,3 @@ class GoDialect(RegistryDialect):
 def _written(text: str) -> str:
     """Undo the protocol's way of writing capitals."""
     return re.sub(r"!([a-z])", lambda found: found[1].upper(), text)
-
-
-def _address(door: RegistryDoor) -> str:
-    """Put the token into the path: Go sends a name and password over TLS only, and the route inside has none."""
-    return f"{door.base}{SHOWN_BY}{door.token}"

@@ -9,14 +9,13 @@ import html
 import json
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from bot.registries.addresses import below, encoded, plain_address, within
-
-if TYPE_CHECKING:
-    from bot.registries.shape import IndexPage, RegistryDialect
+from bot.registries.shape import IndexPage, RegistryDialect, RegistryRefusal
 
 Place = Callable[[str], str | None]
+MOST_LINKS = 100_000
+"""The largest projects have 20,000 files."""
 NOWHERE = "about:invalid"
 """Stands where an index named an address that we do not fetch."""
 _HREF = re.compile(rb"""\bhref[ \t\r\n]{0,8}=[ \t\r\n]{0,8}(?:"([^"<>]{0,4096})"|'([^'<>]{0,4096})')""", re.I)
@@ -42,9 +41,12 @@ def placed(dialect: RegistryDialect, page: IndexPage, link: str) -> str | None:
 
 def json_links(body: bytes, key: bytes, place: Place) -> bytes:
     """Rewrite the texts that stand under a key, wherever it is in the document."""
+    left = MOST_LINKS
     pattern = re.compile(rb'"' + key + rb'"[ \t\r\n]{0,8}:[ \t\r\n]{0,8}("(?:[^"\\\x00-\x1f]|\\.){0,4096}")')
 
     def replaced(found: re.Match[bytes]) -> bytes:
+        nonlocal left
+        left = _less(left)
         try:
             link = json.loads(found[1])
         except ValueError:
@@ -56,12 +58,21 @@ def json_links(body: bytes, key: bytes, place: Place) -> bytes:
 
 def html_links(body: bytes, place: Place) -> bytes:
     """Rewrite what the anchors of a page name."""
+    left = MOST_LINKS
 
     def replaced(found: re.Match[bytes]) -> bytes:
+        nonlocal left
+        left = _less(left)
         link = html.unescape((found[1] or found[2] or b"").decode("latin-1"))
         return b'href="%s"' % html.escape(place(link) or NOWHERE).encode()
 
     return _HREF.sub(replaced, body)
+
+
+def _less(left: int) -> int:
+    if not left:
+        raise RegistryRefusal(502, f"An index of the registry names more than {MOST_LINKS} files.")
+    return left - 1
 
 
 def base_of(body: bytes) -> str | None:

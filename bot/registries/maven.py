@@ -55,11 +55,17 @@ class MavenDialect(RegistryDialect):
         A person's own `~/.m2/settings.xml` still counts. The mirror of everything external keeps HTTP closed, as in
         the settings that ours stand in for."""
         main = next((one for one in doors if not one.scopes), None)
-        servers = "".join(_server(one) for one in doors)
+        servers, beside = "", ""
+        for door in doors:
+            own = f"<id>{_id(door.name)}</id>"
+            servers += f"<server>{own}<username>forgehand</username><password>{escape(door.token)}</password></server>"
+            if door.scopes:
+                one = f"{own}<url>{escape(door.base)}</url>"
+                beside += f"<repositories><repository>{one}</repository></repositories>"
+                beside += f"<pluginRepositories><pluginRepository>{one}</pluginRepository></pluginRepositories>"
         others = "".join(f",!{_id(one.name)}" for one in doors if one.scopes)
         mirrors = _mirror(main.name, f"*{others}", main.base) if main else ""
         mirrors += _mirror("http", "external:http:*", "http://0.0.0.0/", "<blocked>true</blocked>")
-        beside = "".join(_repositories(one) for one in doors if one.scopes)
         text = (
             "<settings>"
             f"<servers>{servers}</servers><mirrors>{mirrors}</mirrors>"
@@ -77,20 +83,5 @@ def _id(name: str) -> str:
     return f"forgehand-{name}"
 
 
-def _server(door: RegistryDoor) -> str:
-    return (
-        f"<server><id>{_id(door.name)}</id><username>forgehand</username>"
-        f"<password>{escape(door.token)}</password></server>"
-    )
-
-
 def _mirror(name: str, of: str, url: str, more: str = "") -> str:
     return f"<mirror><id>{_id(name)}</id><mirrorOf>{of}</mirrorOf><url>{escape(url)}</url>{more}</mirror>"
-
-
-def _repositories(door: RegistryDoor) -> str:
-    one = f"<id>{_id(door.name)}</id><url>{escape(door.base)}</url>"
-    return (
-        f"<repositories><repository>{one}</repository></repositories>"
-        f"<pluginRepositories><pluginRepository>{one}</pluginRepository></pluginRepositories>"
-    )

@@ -20,13 +20,13 @@ from bot.registries.shape import (
     Use,
 )
 
-_PLAIN = r"[A-Za-z0-9~_-][A-Za-z0-9._~-]{0,213}"
+_PLAIN = r"[A-Za-z0-9~-][A-Za-z0-9._~-]{0,213}"
 _NAME = rf"(?:@{_PLAIN}/)?{_PLAIN}"
 _DOCUMENT = re.compile(rf"(?P<name>{_NAME})(?:/(?P<version>[A-Za-z0-9][A-Za-z0-9.+~-]{{0,127}}))?")
 _TARBALL = re.compile(rf"(?P<name>{_NAME})/-/(?:@{_PLAIN}/|[A-Za-z0-9._-]+/)?(?P<file>{_PLAIN}\.tgz)")
 _ASIDE = re.compile(rf"-/(?:ping|v1/search|npm/v1/keys|npm/v1/attestations/{_NAME}@[^/]+|package/{_NAME}/dist-tags)")
 _QUESTIONS = ("-/npm/v1/security/advisories/bulk", "-/npm/v1/security/audits/quick")
-"""What `npm audit` and `npm install` post to learn of advisories. They change nothing."""
+"""`npm audit` and `npm install` post these to learn of advisories. They change nothing."""
 _ROUTE = re.compile(r"(?:.*/)?gateway/packages/(?P<door>[a-z0-9-]+)/(?P<path>.+)")
 _LOCKED = re.compile(rf"(?:[^@]*?/)??(?P<path>(?P<name>{_NAME})/-/.+\.tgz)")
 _DOWNLOAD = re.compile(rf"(?:.*/)?(?P<path>download/(?P<name>{_NAME})/(?P<version>[^/]+)/[0-9a-f]{{32,128}})")

@@ -41,22 +41,17 @@ class PypiDialect(RegistryDialect):
         return (address.removesuffix(found[1]), found[1]) if found else (address, "")
 
     def admits(self, method: str, path: str, query: str) -> RegistryTarget | None:
-        if method not in READING or query:
-            return None
+        if method not in READING or query or not path.startswith(self.index):
+            return None  # a file beside the index is asked for as the index has named it
         url = self.prefix + encoded(path)
         if package := self.package(path):
             return RegistryTarget(url, Use.PACKAGE, subject=package.name, package=package, immutable=True)
-        if self._is_beside(path):
+        if any(path.endswith(end) and self.package(path.removesuffix(end)) for end in _BESIDE):
             return RegistryTarget(url, Use.PACKAGE, immutable=path.endswith(".metadata"))
-        if not path.startswith(self.index):
-            return None
         found = _PAGE.fullmatch(path.removeprefix(self.index))
         if found:
             return RegistryTarget(url, Use.INDEX, subject=normalised(found["name"]), rewritten=True)
         return None
-
-    def _is_beside(self, path: str) -> bool:
-        return any(path.endswith(end) and self.package(path.removesuffix(end)) is not None for end in _BESIDE)
 
     def package(self, path: str) -> PackageName | None:
         file = path.rpartition("/")[2]
@@ -74,7 +69,10 @@ class PypiDialect(RegistryDialect):
         return html_links(body, partial(placed, self, page))
 
     def claims(self, scopes: Sequence[str], subject: str) -> bool:
-        return any(_covers(scope, subject) for scope in scopes)
+        return any(
+            subject.startswith(normalised(one[:-1])) if one.endswith("*") else normalised(one) == subject
+            for one in scopes
+        )
 
     @classmethod
     def setup(cls, doors: Sequence[RegistryDoor], folder: str) -> ClientSetup:
@@ -82,7 +80,8 @@ class PypiDialect(RegistryDialect):
 
         pip takes the highest version of all its indexes, whoever published it. So beside another index, a registry
         answers only for its scopes, and no other registry answers for them (`out_of_scope`)."""
-        main = next((one for one in doors if not one.scopes), doors[0])
+        public = next((one for one in doors if not one.scopes), None)
+        main = public or doors[0]
         beside = [one for one in doors if one.scopes and one is not main]
         lines = ["[global]", f"index-url = {_address(main)}", "disable-pip-version-check = true"]
         lines += ["no-input = true"]
@@ -91,9 +90,9 @@ class PypiDialect(RegistryDialect):
             lines += [f"    {_address(one)}" for one in beside]
         variables = {
             "PIP_CONFIG_FILE": f"{folder}/pip.conf",
-            "UV_DEFAULT_INDEX": _address(main),
-            "UV_INDEX": " ".join(_address(one) for one in beside),
-            "UV_INDEX_STRATEGY": "first-index",
+            "UV_DEFAULT_INDEX": _address(public) if public else "",
+            "UV_INDEX": " ".join(_address(one) for one in doors if one.scopes),
+            "UV_INDEX_STRATEGY": "first-index",  # a project comes from the first index that has it
         }
         kept = {name: value for name, value in variables.items() if value}
         return ClientSetup({"pip.conf": "\n".join(lines) + "\n"}, kept)
@@ -101,12 +100,6 @@ class PypiDialect(RegistryDialect):
 
 def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _covers(scope: str, subject: str) -> bool:
-    if scope.endswith("*"):
-        return subject.startswith(re.sub(r"[-_.]+", "-", scope[:-1]).lower())
-    return normalised(scope) == subject
 
 
 def _address(door: RegistryDoor) -> str:

@@ -55,7 +55,7 @@ class RegistryRequest:
 
     method: str
     path: str
-    """What follows the registry's route and its slash."""
+    """The part behind the registry's route and its slash."""
     query: str = ""
 
 
@@ -87,7 +87,7 @@ class IndexPage:
     """An index document on its way inside."""
 
     url: str
-    """Where it came from, after redirects: relative addresses in it start there."""
+    """Its address, after redirects: relative addresses in it start there."""
     content_type: str
     inside: str
     """The registry's route as this client names it, with scheme, host and final slash."""
@@ -105,12 +105,12 @@ class RegistryDoor:
     token: str
     dialect: RegistryDialect
     scopes: tuple[str, ...] = ()
-    """What only this registry answers for; without any it takes the public registry's place."""
+    """Only this registry answers for them; without any it takes the public registry's place."""
 
 
 @dataclass(frozen=True)
 class ClientSetup:
-    """What configures clients inside."""
+    """Configures clients inside."""
 
     files: Mapping[str, str] = field(default_factory=dict)
     """Texts by path below the folder of the configuration; they hold the token."""

@@ -41,7 +41,7 @@ class LinkSigner:
         return f"{SIGNED}{self.sign(url)}/{scheme}/{rest}"
 
     def address(self, path: str, query: str) -> str | None:
-        """Return the address behind a canonical signed path; None if we did not sign it."""
+        """Return the address behind a canonical path that we have signed; otherwise None."""
         signature, _, rest = path.removeprefix(SIGNED).partition("/")
         scheme, _, place = rest.partition("/")
         if scheme not in _SCHEMES or not place:

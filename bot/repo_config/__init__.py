@@ -12,7 +12,10 @@ import msgspec
 
 from bot.agent.findings import Severity
 from bot.errors import BadRepoConfig
-from bot.repo_config.values import KEYS, NAMED, ForPaths, NotifyRule, PathRules, Wrong, covered
+from bot.repo_config.mcp import McpOpening
+from bot.repo_config.notify import NotifyRule
+from bot.repo_config.values import KEYS, NAMED, ForPaths, PathRules, covered
+from bot.repo_config.wrong import Wrong
 from bot.repo_config.yaml import YamlEntry, read_entries
 
 PATH = ".github/forgehand.yml"
@@ -101,6 +104,9 @@ class RepoConfig:
     setup: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     egress: tuple[str, ...] = ()
+    mcp: tuple[McpOpening, ...] = ()
+    submodules: bool = False
+    lfs: bool = False
     registries: tuple[str, ...] = ()
     """Names of the account's package registries."""
     notify: tuple[NotifyRule, ...] = ()
@@ -112,6 +118,11 @@ class RepoConfig:
     commits: str = "git"
     template: str | None = None
     instructions: str = ""
+
+    @property
+    def brings_more(self) -> bool:
+        """Tell whether git's own data is not all that the sandbox gets."""
+        return self.submodules or self.lfs
 
     def with_paths(self, patterns: Collection[str]) -> RepoConfig:
         """Add what it says for these paths: commands after the root's in the order of the file, the lowest budget."""

@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from bot.agent.findings import Severity
 from bot.commands.options import EFFORTS, take
 from bot.errors import CommandError
+from bot.repo_config import mcp, notify
+from bot.repo_config.wrong import Wrong
 from bot.text.markup import shown
-
-
-class Wrong(Exception):
-    """A value is wrong; the message ends a sentence that begins with the key."""
-
 
 NAMED = "must not name {}: a session never reaches it directly"
 UNTIL_VERIFIED = "until_verified"
@@ -24,7 +20,6 @@ MAX_LINE = 2_000
 MAX_LABEL = 50
 MAX_LIST = 100
 MAX_COUNT = 1000
-MAX_RECEIVERS = 20
 MAX_INSTRUCTIONS = 20_000
 _HOST = re.compile(r"(?:\*\.)?(?!-)[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+\Z")
 _SERVICE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
@@ -239,52 +234,6 @@ class PathRules:
         return f"{self.pattern}: {', '.join(name for name in PATH_KEYS if getattr(self, name))}"
 
 
-class BulletinEvent(StrEnum):
-    """What receivers hear of."""
-
-    ENDED = "ended"
-    ASKS = "asks"
-    OVER_BUDGET = "over_budget"
-
-
-@dataclass(frozen=True)
-class NotifyRule:
-    """Which events one of the account's receivers hears of from this repository."""
-
-    to: str
-    on: tuple[BulletinEvent, ...]
-
-    def __str__(self) -> str:
-        return f"{self.to}: {', '.join(self.on)}"
-
-
-def events(value: Any) -> tuple[BulletinEvent, ...]:
-    found = _texts(value)
-    if not found or not {*found} <= {*BulletinEvent}:
-        raise Wrong(f"must list events for `on`: {', '.join(BulletinEvent)}")
-    return tuple(BulletinEvent(one) for one in dict.fromkeys(found))
-
-
-def _notify(value: Any) -> tuple[NotifyRule, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value) or len(value) > MAX_RECEIVERS:
-        raise Wrong(f"must be a list of at most {MAX_RECEIVERS} lines such as `- {{to: team-chat, on: [ended, asks]}}`")
-    found: dict[str, NotifyRule] = {}
-    for line in value:
-        one = {"on" if key is True else key: words for key, words in line.items()}  # YAML reads a bare `on` as true
-        if "url" in one:
-            raise Wrong(
-                "takes no `url`: such addresses are secrets. An owner stores it on the account's settings page under "
-                "a name; write `to: NAME`"
-            )
-        if {*one} != {"to", "on"}:
-            raise Wrong("needs `to` and `on` in each line, and takes nothing else")
-        name = _service(_text(one["to"]))
-        if name in found:
-            raise Wrong(f"names {shown(name, 60)} twice")
-        found[name] = NotifyRule(name, events(one["on"]))
-    return tuple(found.values())
-
-
 @dataclass(frozen=True)
 class Key:
     read: Callable[[Any], Any]
@@ -400,28 +349,16 @@ KEYS: dict[str, Key] = {
     "setup": Key(_texts, _LIST, "commands that prepare the sandbox before the agent starts"),
     "checks": Key(_texts, _LIST, "commands that verify the work"),
     "egress": Key(_each(_host), _LIST, "hosts a session may reach"),
+    "mcp": Key(
+        mcp.read,
+        mcp.SCHEMA,
+        "MCP servers of the account, each with the tools that are open here; or a `command` that runs in the sandbox",
+    ),
+    "submodules": _switch("submodules come into the sandbox, if they are repositories of the same installation"),
+    "lfs": _switch("files of Git LFS come into the sandbox with their contents, and go back to it when they change"),
     "registries": Key(_each(_service), _LIST, "the account's package registries that setup, agent and checks may read"),
     "notify": Key(
-        _notify,
-        {
-            "type": "array",
-            "maxItems": MAX_RECEIVERS,
-            "items": {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["to", "on"],
-                "properties": {
-                    "to": {"type": "string", "pattern": "^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$"},
-                    "on": {
-                        "anyOf": [
-                            {"enum": list(BulletinEvent)},
-                            {"type": "array", "items": {"enum": list(BulletinEvent)}, "minItems": 1},
-                        ]
-                    },
-                },
-            },
-        },
-        "which of the account's receivers hear that turns end, ask or run out of money",
+        notify.read, notify.SCHEMA, "which of the account's receivers hear that turns end, ask or run out of money"
     ),
     "push.blocked": Key(_texts, _LIST, "paths that no push may change"),
     "push.sensitive": Key(_texts, _LIST, "paths whose changes the pull request points out"),

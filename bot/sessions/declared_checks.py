@@ -11,10 +11,11 @@ import logging
 import os
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from bot import repo_config
 from bot.errors import BotError
 from bot.git.quarantine import Had, Quarantine, RepositoryPack
 from bot.models import SessionId
@@ -84,7 +85,9 @@ async def checking(services: Services, turn: Turn, where: CheckPlace, sha: str) 
     name = output_name(turn)
     await services.files.forget(name)
     try:
-        async with packages.opened(services, turn, WHOLE_SECONDS) as clients:
+        has_registries = bool(repo_config.load(turn.config).registries)
+        opened = packages.opened(services, turn, WHOLE_SECONDS) if has_registries else nullcontext()
+        async with opened as clients:
             yield Checking(services, turn, where, sha, clients)
     finally:
         try:
@@ -247,6 +250,7 @@ async def clean_room(
         environment = ExecutionEnvironment(await _created(services, turn, snapshot), services.agent)
         try:
             await _bring_in(services, turn, environment, (quarantine, commit), snapshot)
+            await _bring_more(services, turn, environment, (quarantine, commit))
         except (EnvironmentGone, EnvironmentBusy, KeyRefused):
             raise
         except SandboxError as error:
@@ -293,6 +297,17 @@ async def _created(services: Services, turn: Turn, snapshot: StoredSnapshot | No
     await services.egress.open(row.id, None if spec.egress is None else frozenset(spec.egress))
     await meter.look(services.store, turn.key, primitives)
     return primitives
+
+
+async def _bring_more(
+    services: Services, turn: Turn, environment: ExecutionEnvironment, source: tuple[Quarantine, str]
+) -> None:
+    """Bring in what is not in git's own data. Forgehand has said before the work what is missing."""
+    if not repo_config.load(turn.config).brings_more:
+        return
+    from bot.sessions import contents
+
+    await contents.bring(services, turn, environment, contents.Source(source[0].git_dir, source[1], source[0].large))
 
 
 async def _bring_in(

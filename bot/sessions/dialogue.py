@@ -16,7 +16,7 @@ from bot.kinds.shape import OnFork, Places
 from bot.live import questions as live_questions
 from bot.models import PUSHED, Outcome, Spot, Thread
 from bot.outbound import neutralise
-from bot.sessions import reading, side_questions
+from bot.sessions import reading, side_questions, tool_servers
 from bot.sessions.reading import briefing
 from bot.sessions.reviews import discussions
 from bot.sessions.rights import allowed_subagents
@@ -44,6 +44,7 @@ QUESTIONS = ("AskUserQuestion", PLAN_READY)
 NOBODY_TO_ASK = "Nobody can answer while you work. Go on without it, or end and put your question into your summary."
 PLAN_TAKEN = "People decide about the plan after you have ended: end now, with the whole plan as your last words."
 ONLY_READING = "You are writing a plan: reading is all that is allowed. Go on without this."
+TOO_LONG = f"People must see all arguments: shorten them to {MOST_SHOWN:,} characters, or make several calls."
 NO_ANSWER = "Nobody answered in time, so it is a no for now. Your work so far is kept."
 ASIDE = ("description", "timeout", "run_in_background")
 """Parts of a call's input that do not change its effect on the repository."""
@@ -126,14 +127,18 @@ class _Asking:
         self._services = services
         self._turn = turn
         self._environment = environment
-        self._people = turn.traits.changes and repo_config.load(turn.config).permission == "ask"
+        self._people = turn.traits.changes
+        self._about_all = repo_config.load(turn.config).permission == "ask"
         self._settled: set[str] = set()
         self._shown: set[str] = set()
 
     async def look_at(self, asked: PermissionAsked) -> None:
         if asked.request_id in self._settled:
             return
-        if self._people and asked.tool not in QUESTIONS:
+        is_servers = asked.tool.startswith(tool_servers.PREFIX)
+        if is_servers and len(_arguments(asked)) > MOST_SHOWN:
+            await self._environment.forbid(self._turn.key.n, asked.request_id, TOO_LONG)
+        elif self._people and (is_servers or (self._about_all and asked.tool not in QUESTIONS)):
             approval = await self._asked(asked)
             if approval.state is ApprovalState.OPEN:
                 return
@@ -209,11 +214,25 @@ async def _put_to_people(services: Services, turn: Turn, approval: Approval) -> 
 
 
 def matter(asked: PermissionAsked) -> dict[str, Any]:
+    if asked.tool.startswith(tool_servers.PREFIX):
+        return _matter_of_server(asked)
     told = json.dumps({name: value for name, value in asked.input.items() if name not in ASIDE}, sort_keys=True)
     if len(told) > MOST_SHOWN:  # a yes to a call that people did not see whole never counts again
         told += asked.request_id
     call = hashlib.sha256(f"{asked.tool}\n{told}".encode()).hexdigest()
     return {"tool": asked.tool, "shown": _shown(asked), "call": call}
+
+
+def _matter_of_server(asked: PermissionAsked) -> dict[str, Any]:
+    """Show all arguments: none of them is an aside, since they leave the sandbox. The gateway lets a call pass by
+    `exact`."""
+    exact = tool_servers.call_digest(asked.tool, asked.input)
+    said = f"{shown(asked.tool, 120)}\n\n{markup.fenced(_arguments(asked))}"
+    return {"tool": asked.tool, "shown": said, "call": exact, "exact": exact}
+
+
+def _arguments(asked: PermissionAsked) -> str:
+    return blocks.spelled_out(json.dumps(asked.input, indent=1, ensure_ascii=False))
 
 
 def _shown(asked: PermissionAsked) -> str:

@@ -1,4 +1,4 @@
-"""Where the model is reached: Amazon Bedrock or Google Vertex, instead of Anthropic's API or a compatible one."""
+"""The settings of Amazon Bedrock and Google Vertex, which can replace Anthropic's API."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 from bot.errors import SettingsError
-from bot.settings.reader import Secret, SettingsReader
+from bot.settings.reader import Secret, SettingsReader, address
 
 PROVIDER, IDS = "FORGEHAND_PROVIDER", "FORGEHAND_MODEL_IDS"
 KEY_ID, SECRET, TOKEN = "FORGEHAND_BEDROCK_KEY_ID", "FORGEHAND_BEDROCK_SECRET", "FORGEHAND_BEDROCK_TOKEN"
@@ -72,10 +71,9 @@ class VertexSettings:
         return 1.0 if self.region == GLOBAL else REGIONAL_FACTOR
 
     def secrets(self) -> tuple[Secret, ...]:
-        if self.key is None:
-            return ()
-        inner = json.loads(self.key.reveal()).get("private_key", "")
-        return (self.key, Secret(inner)) if inner else (self.key,)
+        """Return the secret parts of the file; its other lines may stand in any repository."""
+        known = json.loads(self.key.reveal()) if self.key else {}
+        return tuple(Secret(str(known[name])) for name in ("private_key", "client_secret") if known.get(name))
 
     def hosts(self) -> tuple[str, ...]:
         known = json.loads(self.key.reveal()) if self.key else {}
@@ -161,8 +159,8 @@ def _check_key(key: Secret) -> None:
         found: Any = json.loads(key.reveal())
     except (ValueError, RecursionError):
         found = None
-    known = found if isinstance(found, dict) else {}
-    source = known.get("credential_source")
+    known: dict[str, Any] = found if isinstance(found, dict) else {}
+    source: Any = known.get("credential_source")
     is_account = known.get("type") == "service_account" and isinstance(known.get("private_key"), str)
     is_workload = known.get("type") == "external_account" and isinstance(source, dict)
     if not is_account and not (is_workload and source and {"file", "url"} & source.keys()):
@@ -172,9 +170,7 @@ def _check_key(key: Secret) -> None:
         )
     addresses = [known.get(name, "") for name in ("token_uri", "token_url", "service_account_impersonation_url")]
     for one in filter(None, addresses):
-        parts = urlsplit(str(one))
-        if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
-            raise SettingsError(f"{KEY} names an address that is not https://, so nothing is sent there.")
+        address(f"An address in {KEY}", str(one))
 
 
 def _ids(text: str) -> dict[str, str]:

@@ -90,6 +90,8 @@ class SetupState:
         return "The key works and is stored, encrypted."
 
     async def key(self) -> str:
+        if (at := settings.read_model(self._values).provider.at) is not None:
+            return f"Forgehand reaches the model through {at.title}."
         found = await credentials.find(self._vault, settings.read_model(self._values), InstallationId(OPERATOR))
         return f"Forgehand uses {found.name} from {found.source}." if found else ""
 

@@ -15,7 +15,7 @@ import msgspec
 
 from bot import repo_config
 from bot.models import InstallationId, Outcome, TurnKey
-from bot.repo_config.values import BulletinEvent
+from bot.repo_config.notify import BulletinEvent
 from bot.store.accounts import OPERATOR
 from bot.store.base import Store
 from bot.store.outside_services import Purpose

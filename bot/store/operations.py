@@ -104,6 +104,12 @@ _PRUNED = {
             JOIN turns ON turns.session_id = samples.session_id AND turns.n = samples.turn
             WHERE turns.state = 'done' AND turns.finished_at < :before LIMIT :batch)
         """,
+    "tool_calls": """
+        DELETE FROM tool_calls WHERE id IN (
+            SELECT tool_calls.id FROM tool_calls
+            JOIN turns ON turns.session_id = tool_calls.session_id AND turns.n = tool_calls.turn
+            WHERE turns.state = 'done' AND turns.finished_at < :before LIMIT :batch)
+        """,
     "fetched_packages": """
         DELETE FROM fetched_packages WHERE session_id IN (
             SELECT session_id FROM fetched_packages WHERE at < :before LIMIT :batch) AND at < :before

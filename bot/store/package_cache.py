@@ -36,7 +36,7 @@ _SHARE = 2
 
 
 class CachedHead(msgspec.Struct, frozen=True):
-    """What is known of an answer besides its bytes."""
+    """Describes an answer."""
 
     sha256: str
     size: int
@@ -82,7 +82,7 @@ class ArrivingRoom:
 
 @dataclass
 class ArrivingAnswer:
-    """Bytes on their way into the cache. What is not kept is removed."""
+    """Bytes on their way into the cache; they are removed unless `keep` takes them."""
 
     path: Path
     _file: BinaryIO
@@ -103,7 +103,7 @@ class ArrivingAnswer:
             self._is_given_up = True
             self._held, self._waiting = [], 0
             await asyncio.to_thread(self._file.truncate, 0)
-            self._give_back()
+            self._room.taken, self.size = self._room.taken - self.size, 0
             return
         self._held.append(block)
         self._waiting += len(block)
@@ -111,7 +111,7 @@ class ArrivingAnswer:
             await asyncio.to_thread(self._flush)
 
     async def finish(self) -> str | None:
-        """Return the hash of the whole, or None if it does not fit."""
+        """Return the hash of the whole; None for one that is too large."""
         if self._is_given_up:
             return None
         await asyncio.to_thread(self._flush)
@@ -126,10 +126,6 @@ class ArrivingAnswer:
     def close(self) -> None:
         self._file.close()
         self.path.unlink(missing_ok=True)
-
-    def _give_back(self) -> None:
-        self._room.taken -= self.size
-        self.size = 0
 
 
 class PackageCache:
@@ -166,7 +162,8 @@ class PackageCache:
         await self._read()
         folder = self._folder / "arriving"
         path = folder / uuid.uuid4().hex
-        answer = ArrivingAnswer(path, await asyncio.to_thread(_create, path), self._arriving)
+        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True, mode=0o700)
+        answer = ArrivingAnswer(path, await asyncio.to_thread(path.open, "xb"), self._arriving)
         try:
             yield answer
         finally:
@@ -268,11 +265,6 @@ def _verified(path: Path) -> OpenBytes | None:
     with contextlib.suppress(OSError):  # it was evicted just now
         os.utime(path)
     return file
-
-
-def _create(path: Path) -> BinaryIO:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return path.open("xb")
 
 
 def _publish(arrived: Path, target: Path, place: Path, head: CachedHead) -> None:

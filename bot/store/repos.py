@@ -81,6 +81,7 @@ _FORGOTTEN = (
     statement("DELETE FROM questions {own}", own=_OWN),
     statement("DELETE FROM approvals {own}", own=_OWN),
     statement("DELETE FROM samples {own}", own=_OWN),
+    statement("DELETE FROM tool_calls {own}", own=_OWN),
     statement("DELETE FROM shares {own}", own=_OWN),
     "DELETE FROM findings WHERE repo_id = :repo_id",
     "DELETE FROM dismissals WHERE repo_id = :repo_id",

@@ -1,18 +1,17 @@
-"""Finds the key for Amazon: as set, of a profile, of this machine, or of a role that one of these may take on.
+"""Finds the key for Amazon: a fixed one, a profile's, this machine's, or that of a role.
 
 botocore does that synchronously and over its own connections, so it runs in a thread."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from bot.errors import SettingsError
 from bot.settings import BedrockSettings, Secret
 from bot.vendors.amazon import AmazonKey
-from bot.vendors.identity import IdentityRefused, IdentityUnavailable, Lasting, Renewed, shown
+from bot.vendors.identity import IdentityRefused, IdentityUnavailable, Lasting, Renewed, SecretWitness, shown
 
 WHOSE = "Amazon"
 OF_MACHINE = ("container-role", "iam-role")
@@ -24,12 +23,12 @@ PASSING = frozenset({"Throttling", "ThrottlingException", "RequestTimeout", "Ser
 
 
 class AmazonKeys:
-    def __init__(self, settings: BedrockSettings, on_secret: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, settings: BedrockSettings, witness: SecretWitness | None = None) -> None:
         self._fixed: AmazonKey | None = None
         if settings.key_id is not None and settings.secret is not None:
             self._fixed = AmazonKey(settings.key_id.reveal(), settings.secret, settings.token)
         self._settings = settings
-        self._renewed = Renewed(WHOSE, self._fetch, on_secret)
+        self._renewed = Renewed(WHOSE, self._fetch, witness)
 
     async def current(self) -> AmazonKey:
         if self._fixed is not None and not self._settings.role:

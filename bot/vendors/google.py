@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC
 from typing import Any
 
@@ -13,7 +13,7 @@ import httpx
 
 from bot.errors import SettingsError
 from bot.settings import Secret, VertexSettings
-from bot.vendors.identity import IdentityRefused, IdentityUnavailable, Lasting, Renewed, shown
+from bot.vendors.identity import IdentityRefused, IdentityUnavailable, Lasting, Renewed, SecretWitness, shown
 
 WHOSE = "Google"
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
@@ -22,9 +22,9 @@ NEEDED = "FORGEHAND_PROVIDER=vertex needs: pip install 'forgehand[vertex]'"
 
 
 class GoogleTokens:
-    def __init__(self, settings: VertexSettings, on_secret: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, settings: VertexSettings, witness: SecretWitness | None = None) -> None:
         self._key = settings.key
-        self._renewed = Renewed(WHOSE, self._fetch, on_secret)
+        self._renewed = Renewed(WHOSE, self._fetch, witness)
 
     async def current(self) -> Secret:
         return await self._renewed.current()
@@ -75,7 +75,7 @@ def require() -> None:
 
 
 class _Answer:
-    """What google-auth reads of an answer."""
+    """An answer, as google-auth reads it."""
 
     def __init__(self, response: httpx.Response) -> None:
         self.status = response.status_code

@@ -18,7 +18,7 @@ FETCH_SECONDS = 25.0
 EARLY_SECONDS = 300.0
 """Before its end, a credential is renewed while it still serves."""
 LEAST_SECONDS = 30.0
-"""What a credential must still last, so that it is valid when the request arrives."""
+"""A credential must last at least this long, so that it is valid when the request arrives."""
 AGAIN_SECONDS = 30.0
 DOUBT_SECONDS = 60.0
 """A credential younger than this is refused for another reason than its age."""
@@ -31,7 +31,7 @@ class IdentityRefused(BotError):
 
 
 class IdentityUnavailable(TransientError):
-    """Who gives out credentials does not answer."""
+    """The service that gives out credentials does not answer."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,22 @@ class Lasting(Generic[T]):
     secrets: tuple[Secret, ...] = field(default=(), repr=False)
 
 
+@dataclass(frozen=True)
+class SecretWitness:
+    """Hears of each secret while it counts, to keep it out of what people read."""
+
+    on_secret: Callable[[str], None] = lambda _: None
+    on_retired: Callable[[str], None] = lambda _: None
+
+
 class Renewed(Generic[T]):
-    def __init__(
-        self, whose: str, fetch: Callable[[], Lasting[T]], on_secret: Callable[[str], None] = lambda _: None
-    ) -> None:
+    def __init__(self, whose: str, fetch: Callable[[], Lasting[T]], witness: SecretWitness | None = None) -> None:
         """`fetch` may block; it raises IdentityRefused or IdentityUnavailable."""
         self._whose = whose
         self._fetch = fetch
-        self._on_secret = on_secret
+        self._witness = witness or SecretWitness()
+        self._hidden: list[frozenset[str]] = []
+        """The secrets of the last two credentials: requests under way may still use the older one."""
         self._kept: Lasting[T] | None = None
         self._since = self._next = 0.0
         self._under_way: asyncio.Task[T | BotError] | None = None
@@ -86,8 +94,12 @@ class Renewed(Generic[T]):
             self._next = time.time() + AGAIN_SECONDS
             log.warning("%s gave no new credential: %s", self._whose, error)
             return error
-        for secret in found.secrets:
-            self._on_secret(secret.reveal())
+        new = frozenset(secret.reveal() for secret in found.secrets)
+        self._hidden, old = [*self._hidden, new][-2:], self._hidden
+        for secret in new:
+            self._witness.on_secret(secret)
+        for secret in frozenset[str]().union(*old) - frozenset[str]().union(*self._hidden):
+            self._witness.on_retired(secret)
         self._kept, self._since = found, time.time()
         self._next = max(found.until - EARLY_SECONDS, self._since + AGAIN_SECONDS)
         return found.value

@@ -43,7 +43,7 @@ async def _tried(provider: ModelProvider, model: str) -> Trial:
         return Trial(True, f"{provider.title} accepts the key, and counted tokens for {model}.")
     refusal = provider.error(status, headers, said)
     if refusal is None:
-        return Trial(False, f"{provider.title} answered {status}, in no form of its own. Check the address.")
+        return Trial(False, f"{provider.title} answered {status} in an unknown form. Check the address.")
     if UNCOUNTED in refusal.body:
         words = (
             f"{provider.title} accepts the key. It counts no tokens for {model}, so the first session tries the rest."

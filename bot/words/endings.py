@@ -259,6 +259,9 @@ def work_refused(reason: str) -> str:
 UNREADABLE = "git cannot read it: a file or folder without permission, or a repository without a commit"
 
 
+CHANGED_INSIDE = "files in this submodule changed; change them in its own repository, then ask for its new commit here"
+
+
 def left_out(paths: Iterable[tuple[str, str]]) -> str:
     rows = [f"- {shown(path, 200)}: {why}" for path, why in paths]
     return "\n".join(["**Left behind in the sandbox**, because git cannot take it:", "", *rows]) if rows else ""

@@ -28,6 +28,18 @@ class Subagents:
 
 
 @dataclass(frozen=True)
+class ToolServers:
+    """MCP servers beside the agent's own tools."""
+
+    named: tuple[str, ...] = ()  # reached through the gateway by these names
+    programs: Mapping[str, str] = field(default_factory=dict)  # commands that run inside, by name
+    asked: tuple[str, ...] = ()  # tools about which the agent always asks, by the names it knows
+
+    def __bool__(self) -> bool:
+        return bool(self.named or self.programs)
+
+
+@dataclass(frozen=True)
 class Plugin:
     """Skills, agents and commands that the host gives to the agent, as files by their paths."""
 
@@ -52,6 +64,7 @@ class AgentRun:
     denied_tools: tuple[str, ...] = ()
     permission: str = "auto"  # auto, ask or plan
     subagents: Subagents | None = None  # None: no limit, and the agent does not ask
+    servers: ToolServers = ToolServers()
     schema: dict[str, Any] | None = None
     basic_api: bool = False  # the model's provider takes no experimental parts of the API
     effort: str | None = None  # how hard the model thinks; None: as the program has it

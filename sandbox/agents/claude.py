@@ -13,6 +13,7 @@ from sandbox.agents import claude_lines, claude_models, events
 from sandbox.agents.base import (
     AgentRun,
     Decoder,
+    ToolServers,
     clean,
     context_folder,
     first_lines,
@@ -50,6 +51,10 @@ SETTINGS: dict[str, Any] = {
     "enabledPlugins": {"cc-plugin-plugin-authoring@builtin": False},  # a skill that no turn needs
 }
 LEAST_BUDGET_USD = 0.01
+MCP_TIMES = {"MCP_TIMEOUT": "60000", "MCP_TOOL_TIMEOUT": "180000"}
+"""Milliseconds; the gateway gives up earlier, and says why."""
+MCP_VARIABLE = "FORGEHAND_MCP_TOKEN"
+"""Holds the turn's token once more: the program does not fill in its own variable for the model's key."""
 TOUCHING_TOOLS = "Read|Edit|Write|NotebookEdit|Bash|Glob|Grep"
 HOOK_SECONDS = 10
 
@@ -64,9 +69,11 @@ class Claude:
         flags = [layout.agent, "-p"]
         flags += ["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
         # A rule that asks holds in every mode: the host decides on each sub-agent even if everything else is allowed.
-        asks = {"permissions": {"ask": sorted(SPAWNING)}} if run.subagents is not None else {}
+        asked = [*(sorted(SPAWNING) if run.subagents is not None else ()), *run.servers.asked]
+        asks = {"permissions": {"ask": asked}} if asked else {}
         settings = {**SETTINGS, **asks, **_hooks(run, layout)}
         flags += ["--setting-sources", "", "--strict-mcp-config", "--settings", json.dumps(settings)]
+        flags += _servers(run.servers)
         flags += ["--permission-prompt-tool", "stdio", "--permission-mode", PERMISSION_MODES[run.permission]]
         flags += [*_thinking(run), "--system-prompt-snapshot", "off"]  # a resumed session must not keep the old rules
         flags += ["--resume" if run.resume else "--session-id", _plain(run.agent_session_id)]
@@ -92,6 +99,7 @@ class Claude:
         return {
             **({"CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": str(at_once)} if at_once else {}),
             **({"CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS": "1"} if run.basic_api else {}),
+            **({**MCP_TIMES, MCP_VARIABLE: run.token} if run.servers else {}),
             "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH": "1",  # a sub-agent starts none
             "CLAUDE_CODE_DISABLE_WORKFLOWS": "1",
             "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS": "1",
@@ -142,6 +150,17 @@ class Claude:
         return [posixpath.join(layout.home, name) for name in (".claude", ".claude.json")]
 
 
+def _servers(servers: ToolServers) -> list[str]:
+    """Describe the servers without any value: the program fills in its own variables."""
+    headers = {"Authorization": f"Bearer ${{{MCP_VARIABLE}}}"}
+    far = {
+        name: {"type": "http", "url": f"${{ANTHROPIC_BASE_URL}}/mcp/{name}", "headers": headers}
+        for name in servers.named
+    }
+    near = {name: {"command": "sh", "args": ["-c", words]} for name, words in servers.programs.items()}
+    return ["--mcp-config", json.dumps({"mcpServers": {**near, **far}})] if servers else []
+
+
 def _thinking(run: AgentRun) -> list[str]:
     """Choose who thinks, how hard, and how much of it."""
     flags = ["--model", _plain(run.model)]
@@ -184,6 +203,7 @@ def _plain(value: str) -> str:
 
 
 MAX_COUNT = 10**9
+MOST_NAME = 120  # of a tool; one of an MCP server names both
 MOST_LINES, MOST_TEXT = 200, 8000  # of a tool's result, on pages with room for it
 MAX_OPEN_EDITS = 200
 MAX_OPEN_SPAWNS = 1000
@@ -266,7 +286,7 @@ class ClaudeDecoder:
     def _called(self, block: claude_lines.ClaudeToolUse, parent: str | None) -> events.ToolCalled:
         if parent is None or block.name != "TodoWrite":  # a sub-agent's own list is not the turn's
             self._todos.called(block.id, block.name, block.input)
-        name = one_line(block.name, 80)
+        name = one_line(block.name, MOST_NAME)
         if (change := edit(name, block.input, self._cwd)) and len(self._edits) < MAX_OPEN_EDITS:
             self._edits[block.id] = change
         if name in events.SPAWNING and len(self._spawns) < MAX_OPEN_SPAWNS:
@@ -298,7 +318,7 @@ class ClaudeDecoder:
         asked = line.request
         if asked.subtype != "can_use_tool":
             return events.AgentNoted(f"control_request/{one_line(asked.subtype, 80)}")
-        tool = one_line(asked.tool_name, 80)
+        tool = one_line(asked.tool_name, MOST_NAME)
         return events.PermissionAsked(line.request_id, tool, title(tool, asked.input, self._cwd), asked.input)
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from . import documents
+from .large_files import collecting
 from .repository import Checkout, CheckoutGitFailed, CheckoutGitTimedOut, create, remove
+from .submodules import changed_inside
 
 REF = "refs/forgehand/work"
 SUBJECTS = 50
@@ -24,6 +26,12 @@ def main() -> int:
 
 
 def collect(spec: dict[str, Any]) -> dict[str, Any]:
+    """Bring the work home, and name the submodules whose files stay behind."""
+    inside = [] if spec.get("gently") else changed_inside(spec["git"], Path(spec["work"]), Path(spec["state"]))
+    return {**_collected(spec), "inside": inside}
+
+
+def _collected(spec: dict[str, Any]) -> dict[str, Any]:
     """Bundle from the agent's own repository or, if that is ruined, from the pack behind the checkout."""
     work, folder = Path(spec["work"]), Path(spec["out"])
     if folder.is_symlink() or not folder.is_dir():  # the agent replaced it
@@ -36,6 +44,7 @@ def collect(spec: dict[str, Any]) -> dict[str, Any]:
     if spec.get("gently"):
         os.nice(GENTLY)
     own = Checkout(spec["git"], work / ".git", work, seconds=spec["timeout_seconds"] / 2)
+    own.configure(collecting(Path(spec["state"])))
     try:
         return _snapshot(own, scratch, spec["base"], start="HEAD" if own.has("HEAD^{tree}") else spec["base"])
     except CheckoutGitFailed as error:
@@ -53,6 +62,7 @@ def _from_pack(spec: dict[str, Any], scratch: Path) -> dict[str, Any]:
     """Bundle from the pack. This also avoids the agent's filters, one of which may have failed."""
     state = Path(spec["state"])
     spare = Checkout(spec["git"], scratch / "spare.git", Path(spec["work"]), seconds=spec["timeout_seconds"] / 2)
+    spare.configure(collecting(state))
     base = json.loads((state / "base.json").read_text(encoding="utf-8"))
     packs = [state / name for name in base["packs"]]
     create(spare, packs=packs, sha=spec["base"], shallow=base["shallow"])

@@ -9,6 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .safe_files import NotRegular, open_regular
+
+MOST_BYTES = 1 << 20
+
 
 def read_stdin() -> dict[str, Any]:
     spec = json.load(sys.stdin.buffer)
@@ -32,6 +36,16 @@ def serve(work: Callable[[dict[str, Any]], dict[str, Any]], *errors: type[Except
         answer({"ok": False, "error": str(error)})
         return 1
     return 0
+
+
+def read_paths(path: Path) -> list[str]:
+    """Read the list `paths` of a document that the agent may have replaced by anything; empty if it is not ours."""
+    try:
+        with os.fdopen(open_regular(path), "rb") as file:
+            found = json.loads(file.read(MOST_BYTES))["paths"]
+    except (OSError, NotRegular, ValueError, LookupError, TypeError, RecursionError):
+        return []
+    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
 
 
 def write_atomically(path: Path, document: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from . import documents
 from .repository import Checkout, CheckoutGitFailed, add, create, remove
 
 MARKER = "forgehand-prepared"
+BESIDE = ("submodules.json", "large-files.json")  # other scripts list there what they have put into this checkout
 MOST_RULES = 1000
 NO_TURN = 0  # the turn of a checkout in a snapshot
 
@@ -32,7 +33,8 @@ def prepare(spec: dict[str, Any]) -> dict[str, bool]:
         return {"already": True, "known": True}
     work.mkdir(parents=True, exist_ok=True)
     state.mkdir(parents=True, exist_ok=True)
-    remove(state / MARKER)
+    for name in (MARKER, *BESIDE):
+        remove(state / name)
     repository = Checkout(spec["git"], work / ".git", work, seconds=spec["timeout_seconds"])
     if spec["on"]:
         base = _grown(repository, spec, state, found)
@@ -41,7 +43,7 @@ def prepare(spec: dict[str, Any]) -> dict[str, bool]:
         create(repository, packs=[Path(spec["pack"])], sha=spec["sha"], shallow=spec["shallow"])
         base = {"sha": spec["sha"], "shallow": spec["shallow"], "packs": [Path(spec["pack"]).name]}
     _check_out(repository, spec["sha"], spec["branch"])
-    hidden = not spec["on"] and _remove_hidden(repository)  # a snapshot has seen no agent
+    hidden = not spec["on"] and remove_hidden(repository)  # a snapshot has seen no agent
     if spec.get("saved"):  # put earlier work on top of the commit, uncommitted, as if it had just been done
         said = repository("bundle", "unbundle", spec["saved"])
         repository("read-tree", "--reset", "-u", said.split()[0])
@@ -71,7 +73,7 @@ def _check_out(repository: Checkout, sha: str, branch: str) -> None:
     repository("config", "gc.auto", "0")
 
 
-def _remove_hidden(repository: Checkout) -> bool:
+def remove_hidden(repository: Checkout) -> bool:
     """Remove ignored files, unless a rule of the commit itself ignores them: any other rule would also hide the next
     turn's work. True: there were some, which setup commands may have made."""
     found = repository("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z", raw=True)

@@ -54,6 +54,11 @@ class Checkout:
         self._git = git
         self._deadline = time.monotonic() + seconds
         self._index: Path | None = None
+        self._more: dict[str, str] = {}
+
+    def configure(self, settings: dict[str, str]) -> None:
+        """Let git have these settings too, whatever the repository's own say."""
+        self._more = settings
 
     def use_index(self, path: Path) -> None:
         self._index = path
@@ -101,9 +106,9 @@ class Checkout:
             "GIT_TERMINAL_PROMPT": "0",
             **dict.fromkeys(("GIT_CONFIG_NOSYSTEM", "GIT_NO_REPLACE_OBJECTS"), "1"),
             **dict.fromkeys(("GIT_LITERAL_PATHSPECS", "GIT_LFS_SKIP_SMUDGE"), "1"),
-            "GIT_CONFIG_COUNT": str(len(SETTINGS)),
+            "GIT_CONFIG_COUNT": str(len(SETTINGS) + len(self._more)),
         }
-        for number, (name, value) in enumerate(SETTINGS):
+        for number, (name, value) in enumerate((*SETTINGS, *self._more.items())):
             own[f"GIT_CONFIG_KEY_{number}"] = name
             own[f"GIT_CONFIG_VALUE_{number}"] = value
         for role in ("AUTHOR", "COMMITTER"):

@@ -82,6 +82,7 @@ async def people(browser: Browser, root: Path, out: Path) -> None:
             "errors": f"/sessions/{long}?find=pytest&only=errors&open=all",
             "deliveries": "/deliveries",
             "installations": "/installations",
+            "mcp": f"{installation}/mcp",
             "settings": installation,
             "spend": f"{installation}/spend",
             "operator": "/operator",

@@ -67,6 +67,7 @@ async def test_session_page_and_the_others_have_no_serious_fault(world: World) -
             "/",
             "/deliveries",
             "/installations",
+            f"{installation}/mcp",
             installation,
             f"{installation}/spend",
             "/sessions/aaaaaaaa",

@@ -19,7 +19,7 @@ from bot.outside import posting, receivers, sending
 from bot.outside.posting import Links
 from bot.outside.receivers import ReceiverPlace, ReceiverWish
 from bot.outside.sending import BulletinSender
-from bot.repo_config.values import BulletinEvent, NotifyRule
+from bot.repo_config.notify import BulletinEvent, NotifyRule
 from bot.settings import Secret
 from bot.settings.inside import InsideHosts
 from bot.simulation.anthropic import Say, Script
@@ -289,18 +289,18 @@ def test_notify_in_the_config_takes_names_and_no_addresses() -> None:
     for text, words in (
         ("notify: [{url: 'https://hooks.example/canary', on: [ended]}]", "write `to: NAME`"),
         ("notify: [{to: chat, on: [everything]}]", "ended, asks, over_budget"),
-        ("notify: [{to: chat, on: []}]", "must list events"),
-        ("notify: [{to: chat, on: [[ended]]}]", "texts"),
+        ("notify: [{to: chat, on: []}]", "must list events in"),
+        ("notify: [{to: chat, on: [[ended]]}]", "must list events in"),
         ("notify: [{to: chat}]", "needs `to` and `on`"),
         ("notify: [{to: chat, on: [ended], as: x}]", "needs `to` and `on`"),
-        ("notify: [{to: CHAT, on: [ended]}]", "names in lower case"),
+        ("notify: [{to: CHAT, on: [ended]}]", "lower-case letters"),
         ("notify: [{to: chat, on: [ended]}, {to: chat, on: [asks]}]", "twice"),
         ("notify: https://hooks.example/canary", "must be a list"),
     ):
         with pytest.raises(BadRepoConfig, match=re.escape(words)) as caught:
             repo_config.parse(text)
         assert "canary" not in str(caught.value)
-    with pytest.raises(UserError, match="must list events"):
+    with pytest.raises(UserError, match="must list events in"):
         receivers.read_events(["never"])
 
 

@@ -76,6 +76,8 @@ class ForeignModel(SimulatedAnthropic):
         more = {"context_management"} if "context-management-2025-06-27" in betas else set()
         for name in body.keys() - FIELDS - fields - more:
             raise ForeignRefusal(400, "invalid", f"{name}: Extra inputs are not permitted")
+        for name in body.get("output_config", {}).keys() - {"effort", "format"}:
+            raise ForeignRefusal(400, "invalid", f"output_config.{name}: Extra inputs are not permitted")
         if "tool-search-tool-2025-10-19" not in betas:
             for number, tool in enumerate(body.get("tools") or []):
                 if "defer_loading" in tool:

@@ -49,7 +49,7 @@ async def standing(name: str) -> AsyncIterator[Standing]:
             yield Standing(name, bedrock, bedrock_values(bedrock), [bedrock_stand_in.SECRET])
     elif name == "vertex":
         async with SimulatedVertex.opened() as vertex:
-            pem = settings.read_model(vertex_values(vertex)).secrets()[1].reveal()
+            pem = settings.read_model(vertex_values(vertex)).secrets()[0].reveal()
             yield Standing(name, vertex, vertex_values(vertex), [pem, "ya29.canary-of-vertex-0000"])
     else:
         async with SimulatedAnthropic.running(REAL_KEY) as model:

@@ -20,13 +20,13 @@ from tests.world.gateway import COUNT, MESSAGES, MODEL, Rig, body, headers
 USAGE = TokenUsage(1_000, 300, 20_000, 5_000)
 CLI = {
     "anthropic-beta": "claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27,"
-    "advanced-tool-use-2025-11-20,effort-2025-11-24,per-turn-control-2026-07-01",
+    "advanced-tool-use-2025-11-20,effort-2025-11-24,per-turn-control-2026-07-01,task-budgets-2026-03-13",
     "x-amzn-bedrock-performanceconfig-latency": "optimized",
 }
 """What the real client sends (2.1.326), and a header that would cost money at Amazon."""
 MORE = {
     "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
-    "output_config": {"effort": "medium"},
+    "output_config": {"effort": "medium", "task_budget": {"type": "tokens", "total": 90_000}},
     "thinking": {"type": "adaptive"},
     "tools": [{"name": "Bash", "input_schema": {"type": "object"}, "defer_loading": True}],
 }

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
+import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,8 +15,10 @@ import pytest
 from bot import settings
 from bot.errors import SettingsError
 from bot.sessions.money.budget import Prices
+from bot.settings import Secret
 from bot.simulation.anthropic import Say, Script
 from bot.vendors import identity
+from bot.vendors.identity import IdentityUnavailable, Lasting, Renewed, SecretWitness
 from bot.web import provider_trial
 from tests.providers import bedrock_stand_in as amazon
 from tests.providers import vertex_stand_in as google
@@ -184,3 +189,29 @@ def test_prices_where_a_region_is_promised_are_a_tenth_higher() -> None:
         )
     own = {"FORGEHAND_BEDROCK_AREA": "eu", "FORGEHAND_PRICES": json.dumps({MODEL: {"input": 7, "output": 9}})}
     assert Prices.at(settings.read_model({**base, **own})).of(MODEL).rates.input == 7
+
+
+async def test_a_credential_is_fetched_once_for_all_kept_while_it_serves_and_hidden_while_it_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(identity, "AGAIN_SECONDS", 0.0)
+    lasts, fetched, hidden = 1.0, itertools.count(), set[str]()
+
+    def fetch() -> Lasting[int]:
+        number = next(fetched)
+        if number == 5:
+            raise IdentityUnavailable("nobody answers")
+        return Lasting(number, time.time() + lasts, (Secret(f"secret-{number}"),))
+
+    renewed = Renewed("Somebody", fetch, SecretWitness(hidden.add, hidden.discard))
+    assert await asyncio.gather(*(renewed.current() for _ in range(5))) == [0] * 5
+    assert [await renewed.current() for _ in range(3)] == [1, 2, 3], "each would end before it arrives"
+    assert hidden == {"secret-2", "secret-3"}
+    lasts = identity.EARLY_SECONDS - 1
+    assert await renewed.current() == 4
+    assert await renewed.current() == 4, "the next one is fetched beside it, in vain"
+    monkeypatch.setattr(identity, "DOUBT_SECONDS", 0.0)
+    assert renewed.doubt()
+    with pytest.raises(IdentityUnavailable):
+        await renewed.current()
+    assert await renewed.current() == 6

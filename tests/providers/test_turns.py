@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ from bot.models import Outcome, SessionId, TurnKey
 from bot.simulation.anthropic import Call, Calls, Cut, Fail, Say, Script
 from bot.store import spend
 from bot.store.base import Store
+from tests.providers.bedrock_stand_in import KEY_ID, ROLE_TOKEN, SimulatedBedrock
 from tests.providers.foreign import ForeignModel
 from tests.providers.standing import Standing, standing
 from tests.world import World
+from tests.world.command_line import forgehand
 
 LOOK = (
     "env; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'",
@@ -63,3 +66,22 @@ async def test_a_turn_works_is_paid_and_leaves_no_secret(
         assert credentials_in(stand.secrets, said, bodies, world.root / "data" / "state.db") == []
         log = capfd.readouterr().err
         assert not [secret for secret in stand.secrets if secret in log]
+
+
+async def test_an_expired_key_is_named_in_the_thread_and_by_doctor(tmp_path: Path) -> None:
+    async with World.running(tmp_path) as world, standing("bedrock") as stand:
+        behind(world, stand)
+        assert isinstance(stand.model, SimulatedBedrock)
+        stand.model.tokens[KEY_ID] = ROLE_TOKEN, datetime.now(UTC) - timedelta(minutes=1)
+        world.environment["FORGEHAND_BEDROCK_TOKEN"] = ROLE_TOKEN
+        async with world.bot() as service:
+            world.say("/claude fix this")
+            assert await world.outcome() == Outcome.FAILED
+            [comment] = world.replies()
+            assert "The operator's key for the model's provider has expired." in comment.body
+            port = service.url.rpartition(":")[2]
+            ran = await forgehand({**world.environment, "FORGEHAND_PORT": port}, "doctor", "--json")
+        found = next(one for one in ran.json if one["name"] == "model key")
+        assert found["level"] == "bad" and "the key has expired" in found["words"]
+        assert len(stand.model.refused) == 2, "one request by the agent, one by doctor: it does not try again"
+        assert not [one for one in (*stand.secrets, ROLE_TOKEN) if one in ran.out + comment.body]

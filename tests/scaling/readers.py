@@ -12,6 +12,8 @@ from markupsafe import Markup
 from bot import commands, survey
 from bot.agent import diffs, findings, folder_rules, material
 from bot.errors import BadRepoConfig, CommandError
+from bot.git import large_files, submodules
+from bot.git.errors import BadName
 from bot.knowhow import KnowHowFile, NamedCommand, asking, packing
 from bot.live import questions
 from bot.outbound import neutralise, patches
@@ -29,6 +31,8 @@ from bot.text.markup import shown
 from bot.text.visible import as_written, visible
 from bot.web.gateway import model_request
 from bot.web.gateway.clients import GatewayRefusal
+from bot.web.mcp import messages
+from bot.web.mcp.event_stream import EventReader
 from bot.web.pages import conversation, hunks, wording
 from bot.web.pages.prose import prose, rendered
 from sandbox.agents import base as agent_text
@@ -109,9 +113,34 @@ def _asked(text: str) -> object:
     return None
 
 
+def _events(text: str) -> object:
+    reader, raw = EventReader(), text.encode("utf-8", "replace")
+    return [data for at in range(0, len(raw), 512) for data in reader.feed(b"data:" * (at == 0) + raw[at : at + 512])]
+
+
+def _described(text: str) -> object:
+    tool = {"name": "a", "description": text, "inputSchema": {"type": "object", "properties": {text: {"title": text}}}}
+    return messages.tools("tracker", [tool, {"name": text}], ["a"])
+
+
+def _called(text: str) -> object:
+    content = [{"type": "text", "text": text}, {"type": "image", "mimeType": "image/png", "data": text}]
+    return messages.without(messages.outcome({"content": content}), SECRETS)
+
+
 def _review(text: str) -> object:
     finding: dict[str, Any] = {"path": text, "line": 1, "body": text, "severity": text, "confidence": text}
     return findings.read({"summary": text, "verdict": text, "comments": [finding]})
+
+
+def _submodule(text: str) -> object:
+    """The text as a whole list of `.gitmodules`, as one entry of it, and as the address of that."""
+    raw = text.encode("utf-8", "replace")
+    for listing in (raw, b"submodule." + raw + b".path\n" + raw + b"\0"):
+        submodules.named(listing)
+    with contextlib.suppress(BadName):
+        submodules.repository(text, "octo-org/shop", "https://github.com")
+    return None
 
 
 def _surveyed(name: str, before: str = "") -> Reader:
@@ -145,6 +174,8 @@ READERS: Mapping[str, Reader] = {
     "survey of tox": _surveyed("tox.ini", "[testenv]\ncommands ="),
     "survey of nox": _surveyed("noxfile.py", "session.run("),
     "survey of package.json": _surveyed("package.json", '{"scripts": {"test": "'),
+    "submodules": _submodule,
+    "pointer of LFS": lambda text: large_files.parse(text.encode("utf-8", "replace")),
     "command parser": lambda text: _parsed(f"/claude {text}"),
     "command parser, command below": lambda text: _parsed(f"{text}\n/claude fix it"),
     "command misaddressed": lambda text: commands.misaddressed(text, app_slug="forge"),
@@ -181,6 +212,9 @@ READERS: Mapping[str, Reader] = {
         SHOWN + text, {one.path or "": one for one in diffs.parse(SHOWN)}
     ),
     "repository's config": _entries,
+    "stream of events of an MCP server": _events,
+    "tools of an MCP server": _described,
+    "result of an MCP tool": _called,
     "index of npm": lambda text: _index("npm", "application/json", text),
     "index of PyPI as HTML": lambda text: _index("pypi", "text/html", text),
     "index of PyPI as JSON": lambda text: _index("pypi", "application/json", text),

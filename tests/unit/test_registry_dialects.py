@@ -7,6 +7,7 @@ import json
 import pytest
 
 from bot.registries import DIALECTS
+from bot.registries.addresses import BadRegistryAddress
 from bot.registries.shape import IndexPage, RegistryDoor, RegistryRefusal, RegistryRequest, Use, out_of_scope
 from bot.registries.signing import LinkSigner
 
@@ -20,8 +21,8 @@ npm   GET  @acme/pay/-/@acme/pay-1.2.0.tgz      package  https://h.example/p/@ac
 npm   GET  -/npm/v1/keys                        index    https://h.example/p/-/npm/v1/keys
 npm   POST -/npm/v1/security/advisories/bulk    advice   https://h.example/p/-/npm/v1/security/advisories/bulk
 pypi  GET  simple/acme-pay/                     index    https://h.example/p/simple/acme-pay/
-pypi  GET  f/ab/torch-2.0%2Bcpu-cp311-cp311-x.whl  package  https://h.example/p/f/ab/torch-2.0%2Bcpu-cp311-cp311-x.whl
-pypi  HEAD f/ab/acme_pay-1.2.tar.gz             package  https://h.example/p/f/ab/acme_pay-1.2.tar.gz
+pypi  GET  simple/torch-2.0%2Bx-cp311-x-x.whl   package  https://h.example/p/simple/torch-2.0%2Bx-cp311-x-x.whl
+pypi  HEAD simple/ab/acme_pay-1.2.tar.gz        package  https://h.example/p/simple/ab/acme_pay-1.2.tar.gz
 cargo GET  index/config.json                    index    https://h.example/p/index/config.json
 cargo GET  index/ac/me/acme-pay                 index    https://h.example/p/index/ac/me/acme-pay
 go    GET  git.acme.example/!pay/@v/list        index    https://h.example/p/git.acme.example/!pay/@v/list
@@ -32,18 +33,18 @@ maven GET  com/acme/pay/1.2.0/pay-1.2.0.jar     package  https://h.example/p/com
 generic GET a/b?x=%2F                           package  https://h.example/p/a/b?x=%2F
 """
 REFUSED = """
-npm PUT @acme%2fpay | npm POST @acme%2fpay | npm GET -/whoami | npm GET -/npm/v1/tokens
-npm GET -/npm/v1/user | npm GET -/user/org.couchdb.user:x | npm GET -/package/pay/access
-npm DELETE pay/-/pay-1.0.0.tgz/-rev/1 | npm GET a/b/c
+npm PUT @acme%2fpay | npm POST @acme%2fpay | npm GET _users | npm GET -/whoami
+npm GET -/npm/v1/tokens | npm GET -/npm/v1/user | npm GET -/user/org.couchdb.user:x
+npm GET -/package/pay/access | npm DELETE pay/-/pay-1.0.0.tgz/-rev/1 | npm GET a/b/c
 npm POST -/npm/v1/security/advisories/bulk?x=1 | npm GET @acme%252fpay | npm GET ../pay
-npm GET a%00b | npm GET a?x=1 | pypi POST simple/ | pypi GET admin/ | pypi GET simple/../admin/
-pypi GET legacy/ | pypi GET simple/a/b | pypi GET simple | cargo PUT index/api/v1/crates/new
-cargo GET api/v1/me | cargo GET index/../api | cargo GET -/crate/x/00/0/a/1.0.0/download
-go GET git.acme.example/pay | go GET git.acme.example/pay/@v/v1.2.0.exe | go POST a/@v/list
-go GET sumdb/a/other | maven PUT com/acme/pay/1/pay-1.jar | maven GET com/acme/
-maven GET service/rest/v1/users/admin | maven GET ../a/b/1/b-1.jar | generic POST a
-generic GET a/../b | generic GET a/%2e%2e/b | generic GET a%5cb
-generic GET -/at/x/https/other.example/a
+npm GET a%00b | npm GET a?x=1 | pypi GET backup/all-1.0.tar.gz | pypi POST simple/ | pypi GET admin/
+pypi GET simple/../admin/ | pypi GET legacy/ | pypi GET simple/a/b | pypi GET simple
+cargo PUT index/api/v1/crates/new | cargo GET api/v1/me | cargo GET index/../api
+cargo GET -/crate/x/00/0/a/1.0.0/download | go GET git.acme.example/pay
+go GET git.acme.example/pay/@v/v1.2.0.exe | go POST a/@v/list | go GET sumdb/a/other
+maven PUT com/acme/pay/1/pay-1.jar | maven GET com/acme/ | maven GET service/rest/v1/users/admin
+maven GET ../a/b/1/b-1.jar | generic POST a | generic GET a/../b | generic GET a/%2e%2e/b
+generic GET a%5cb | generic GET -/at/x/https/other.example/a
 """
 ADDRESSES = {"pypi": "https://H.example:443/p/simple", "cargo": "sparse+https://h.example/p/index/"}
 
@@ -77,8 +78,8 @@ def rewritten(kind: str, body: str, content_type: str = "application/json") -> s
 
 def test_addresses_in_indexes_lead_to_our_route_and_keep_their_hashes() -> None:
     links = {
-        "../../f/pay-1.0.tar.gz#sha256=ab": f"{INSIDE}f/pay-1.0.tar.gz#sha256=ab",
-        "https://h.example/p/f/pay-1.0.tar.gz": f"{INSIDE}f/pay-1.0.tar.gz",
+        "../pay-1.0.tar.gz#sha256=ab": f"{INSIDE}simple/pay-1.0.tar.gz#sha256=ab",
+        "https://h.example/p/f/pay-1.0.tar.gz": "",
         "https://h.example/p/admin/users": "about:invalid",
         "https://user:word@h.example/p/f/pay-1.0.tar.gz": "about:invalid",
         "http://h.example/p/f/pay-1.0.tar.gz": "about:invalid",
@@ -103,6 +104,25 @@ def test_addresses_in_indexes_lead_to_our_route_and_keep_their_hashes() -> None:
         '{"tarball":"' + "x" * 9000,
     ):
         assert "h.example" not in rewritten("npm", bad)
+
+
+def test_an_address_that_could_mean_more_than_it_says_is_no_prefix() -> None:
+    for bad in (
+        "https://h.example/a/../b",
+        'https://h.example/a"b/',
+        "https://h.example/%2e%2e/",
+        "https://h.ex ample/a/",
+    ):
+        with pytest.raises(BadRegistryAddress):
+            DIALECTS["generic"](bad)
+    spaced = DIALECTS["generic"]("https://H.example:443/My%20Project/a+b")
+    assert spaced.prefix == "https://h.example/My%20Project/a%2Bb/"
+    assert spaced.target(RegistryRequest("GET", "x%20y"), SIGNER).url == f"{spaced.prefix}x%20y"
+
+
+def test_an_index_with_a_flood_of_links_is_refused() -> None:
+    with pytest.raises(RegistryRefusal):
+        rewritten("npm", '{"tarball":""}' * 100_001)
 
 
 def test_only_what_an_index_named_is_reachable_elsewhere_and_without_the_credential() -> None:

@@ -89,12 +89,14 @@ async def find_or_create(
     services: Services, turn: Turn, snapshot: StoredSnapshot | None
 ) -> tuple[ExecutionEnvironment, EnvironmentRow]:
     """Return the turn's own, the kept one, or a new one, under a key that a repetition finds again."""
-    spec = await spec_of(services, turn)
+    spec, config = await spec_of(services, turn), repo_config.load(turn.config)
     again = await rows.used_by(services.store, turn.key) is not None
     e2b = services.settings.e2b
     # The operator's part counts too: the firewall of a cloud's sandbox stays as it was made.
     operators = [] if e2b is None else [CLOSED, e2b.template, e2b.hosts(), e2b.unmetered is not None]
-    made_of = json.dumps([spec.public_repository, spec.egress, spec.template, *operators])
+    # What one person may read of private submodules stays out of another's turn.
+    brought = [config.lfs, config.submodules and turn.requester_id] if config.brings_more else []
+    made_of = json.dumps([spec.public_repository, spec.egress, spec.template, *operators, *brought])
     async with services.environment_locks.of(turn.key.session):
         await _end_stale(services, turn)
         # No longer than this: room may be missing for hours, and the sweep must not wait so long.

@@ -45,8 +45,9 @@ Packed = Callable[[Had | None], Awaitable[RepositoryPack]]
 
 
 async def warm_snapshot(services: Services, turn: Turn, thread: Thread) -> StoredSnapshot | None:
-    """Find a snapshot for the environment, with the same setup commands as the turn's."""
-    if services.snapshots is None:
+    """Find a snapshot for the environment, with the same setup commands as the turn's. None with submodules or LFS:
+    everybody's sessions would start from files that only some may see."""
+    if services.snapshots is None or repo_config.load(turn.config).brings_more:
         return None
     snapshot = await snapshots.ready(services.store, _base_of(turn, thread))
     return None if snapshot is None or snapshot.created_at < services.clock() - FRESH_SECONDS else snapshot
@@ -70,6 +71,8 @@ async def consider_snapshot(services: Services, turn: Turn) -> None:
     of = _base_of(turn, session.thread)
     name = f"forgehand-{int(repo.id)}-{_digest([of.template, of.setup_sha256, turn.base_sha])[:20]}"
     config = repo_config.load(turn.config)
+    if config.brings_more:
+        return
     wanted = StoredSnapshot(
         **vars(of),
         name=name,

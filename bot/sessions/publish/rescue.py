@@ -209,6 +209,11 @@ async def expire_rescues(services: Services) -> None:
 async def rescue(work: TurnWork, end: End) -> Move:
     """Push work cut short to a ref that is no branch; if that fails too, it stays on the host."""
     ref = work.turn.key.rescue_ref
+    if work.whole is not None:
+        from bot.sessions import large_files
+
+        if await large_files.upload(work, ref) is not None:
+            return await keep_on_host(work, end)
     try:
         access = await remote_access(work.services, work.session.thread, TokenPurpose.PUSH)
         await work.quarantine.push(access, work.commit, ref, expect=None)
@@ -255,6 +260,6 @@ async def keep_on_host(work: TurnWork, end: End) -> Move:
 async def keep_bundle(work: TurnWork) -> str:
     """Keep the commit on the host, and return its file's name."""
     kept = _place_of(work.services, work.turn, ".bundle")
-    await work.quarantine.keep(work.commit, kept)
+    await work.quarantine.keep(work.whole or work.commit, kept)
     await work.services.files.save(kept_name(kept.name))
     return kept.name

@@ -6,7 +6,7 @@ The host makes it, and a repetition makes the same bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bot import repo_config
@@ -16,7 +16,7 @@ from bot.git.errors import GitRefusal, PushRefused
 from bot.git.inspection import Change
 from bot.git.quarantine import Quarantine
 from bot.kinds.resolve import Merge
-from bot.kinds.shape import SecretFound, TurnPart
+from bot.kinds.shape import OnFork, SecretFound, TurnPart
 from bot.models import Outcome, RepoId
 from bot.outbound import TextKind
 from bot.proposal import descriptions, push_policy, verification
@@ -30,7 +30,7 @@ from bot.store import approvals, sessions
 from bot.store.approvals import ApprovalKind, ApprovalRequest
 from bot.store.sessions import Session, Turn
 from bot.text import blocks
-from bot.words import endings, on_pulls, on_pushes
+from bot.words import endings, on_lfs, on_pulls, on_pushes
 
 MERGED = 2
 MOST_SHOWN = 5_000
@@ -50,6 +50,8 @@ class TurnWork:
     """Notes on the change for people, in a new pull request or beside the push."""
     done_by: Turn | None = None
     """The earlier turn whose agent did it, if this one only releases it."""
+    whole: str | None = None
+    """The same commit with the contents of LFS files in place of pointers, for the host's own safekeeping."""
     landed: str | None = None
     """The pushed commit that people see: ours, or GitHub's signed version."""
 
@@ -82,6 +84,24 @@ async def commit_of_turn(services: Services, turn: Turn, quarantine: Quarantine,
     assert turn.base_sha is not None
     if turn.tree_sha is None:  # saved work that stays as it was
         return turn.base_sha
+    config = repo_config.load(turn.config)
+    if config.lfs and turn.part(OnFork).fork is None:
+        from bot.git import large_files
+
+        quarantine.large = await large_files.pointed(quarantine.git_dir, turn.base_sha, tree)
+        tree = quarantine.large.tree
+    return await _commit_with(services, turn, quarantine, tree)
+
+
+async def commit_with_contents(services: Services, turn: Turn, quarantine: Quarantine, tree: str) -> str | None:
+    """Make the turn's commit with the contents of LFS files; None if it has none that are new."""
+    if quarantine.large is None or not quarantine.large.contents:
+        return None
+    return await _commit_with(services, turn, quarantine, tree)
+
+
+async def _commit_with(services: Services, turn: Turn, quarantine: Quarantine, tree: str) -> str:
+    assert turn.base_sha is not None
     # We never push the host's own join: the merge takes its place, with its two parents.
     parents = [turn.base_sha] if turn.part(Merge).sha is None else await quarantine.parents(turn.base_sha)
     return await make_commit(services, turn, quarantine, tree, parents, await _message(services, turn))
@@ -167,8 +187,17 @@ async def judge(work: TurnWork, tree: str) -> Judged:
     before = await _commit_before(work, saved)
     changes = await work.quarantine.changes(before, tree)
     paths = await work.quarantine.paths(tree)
+    pointers: dict[str, str | None] = {}
+    if config.submodules and work.turn.part(OnFork).fork is None:
+        from bot.sessions import submodules
+
+        pointers = await submodules.pointer_faults(work.services, work.turn, work.session.thread, changes)
     verdict = push_policy.check(
-        changes, blocked=config.push.blocked, workflows_approved=work.is_approved, existing=paths
+        changes,
+        blocked=config.push.blocked,
+        workflows_approved=work.is_approved,
+        existing=paths,
+        pointers=pointers,
     )
     if any(item.kind is not Hold.WORKFLOW for item in verdict.held):
         return Judged(endings.held((item.path, item.why) for item in verdict.held))
@@ -222,6 +251,8 @@ async def permission_lost(work: TurnWork) -> str | None:
 
 async def hold_workflows(work: TurnWork, judged: Judged) -> Move:
     """Hold the commit by our own policy, and show the changes that a yes would let through."""
+    if work.whole is not None:  # a commit that waits has no place for contents that are not uploaded
+        return await rescue.keep_on_host(work, End(Outcome.REFUSED, on_lfs.with_workflows()))
     paths = judged.allowable
     # A merge shows all that the branch gets: compared with both sides, it would show marks of conflicts.
     before = judged.before if work.turn.part(Merge).sha is None else work.turn.tip_sha or judged.before
@@ -252,7 +283,7 @@ async def _lacks_permission(work: TurnWork) -> bool:
 
 async def _offered(work: TurnWork, words: str, *, lacks: bool) -> Move:
     """Keep the commit, then offer it for a yes; without the permission there is nothing to tick yet."""
-    services, kept = work.services, await rescue.keep_bundle(work)
+    services, kept = work.services, await rescue.keep_bundle(replace(work, whole=None))
     session = await sessions.session(services.store, work.turn.key.session)
     matter = {"commit": work.commit, "branch": session.branch, "done_by": work.done.n, "lacks": lacks}
     question = ApprovalRequest(work.turn.key, ApprovalKind.PUSH, matter, services.approval_deadline())

@@ -37,6 +37,7 @@ async def _collect(services: Services, turn: Turn, environment: ExecutionEnviron
         return await kinds.of(turn).ended(services, turn)
     collected = await environment.collect(turn.key.n, turn.base_sha)
     left_out = tuple((path, names.alias_fault(path) or endings.UNREADABLE) for path in collected.left_out)
+    left_out += tuple((path, endings.CHANGED_INSIDE) for path in collected.inside)
     bundle = rescue.collected_bundle(services, turn)
     if collected.changed:
         bundle.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -6,14 +6,17 @@ import hashlib
 import json
 import time
 import uuid
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from bot import repo_config
 from bot.errors import TransientError, UserError
 from bot.git.quarantine import Had, RepositoryPack
 from bot.kinds.resolve import Merge
-from bot.kinds.shape import WorkFolders
+from bot.kinds.shape import AgentReading, WorkFolders
 from bot.models import Step
 from bot.sessions import agent_memory, environments, packages, setbacks, starting_point
 from bot.sessions.environments import warm_start
@@ -52,7 +55,8 @@ async def run(services: Services, turn: Turn) -> Move:
         prices = Prices.at(services.settings.model)
         for model in models_of(turn):
             prices.of(model)
-    await packages.require(services, turn)
+    if repo_config.load(turn.config).registries:
+        await packages.require(services, turn)
     try:
         return await _furnished(services, turn)
     except EnvironmentGone as error:
@@ -83,18 +87,34 @@ async def _furnished(services: Services, turn: Turn) -> Move:
         await environment.comb(UNSEEN if row.home is None else row.home)
     warm = snapshot is not None and await _grow(place, snapshot)
     known = warm or await _bring_in(place)
+    notes = await _bring_more(place)
     resumed = await agent_memory.restore_transcript(services, agent_session, environment)
     same = warm and snapshot is not None and snapshot.commit_sha == turn.base_sha
     if same and not turn.part(WorkFolders).patterns:  # the same commands have run in it
         await rows.note(services.store, row.id, setup_sha256=_digest(turn))
     elif not turn.traits.judges and await starting_point.may_set_up(services, turn):
         # Code under review never meets what setup may hold, nor does code that nobody here has approved.
-        await _set_up(place, known=known)
+        await _set_up(place, known=known, notes=notes)
     if not row.prepared:  # else an agent may have been here
         await rows.note(services.store, row.id, home=json.dumps(await environment.home()))
     columns = {"timeout_seconds": await _time_there(place), "furnish_seconds": time.monotonic() - began}
-    forgotten = () if resumed else await agent_memory.summary_instead(services, turn)
-    return To(Step.WORK, {"resumed": int(resumed), **columns}, parts=forgotten)
+    read = () if resumed else await agent_memory.summary_instead(services, turn)
+    if notes:  # once, however often the step runs
+        reading = read[0] if read else turn.part(AgentReading)
+        read = (msgspec.structs.replace(reading, notes=tuple(dict.fromkeys((*reading.notes, *notes)))),)
+    return To(Step.WORK, {"resumed": int(resumed), **columns}, parts=read)
+
+
+async def _bring_more(place: _Place) -> tuple[str, ...]:
+    """Bring in what is not in git's own data; return what is to be said about that."""
+    services, turn = place.services, place.turn
+    if not repo_config.load(turn.config).brings_more:
+        return ()
+    from bot.sessions import contents
+
+    assert turn.base_sha is not None
+    source = contents.Source(services.cache.git_dir(turn.repo_id), turn.base_sha)
+    return await contents.bring(services, turn, place.environment, source)
 
 
 async def _grow(place: _Place, snapshot: StoredSnapshot) -> bool:
@@ -159,13 +179,15 @@ def _commands(turn: Turn) -> tuple[str, ...]:
     return repo_config.load(turn.config).with_paths(turn.part(WorkFolders).patterns).setup
 
 
-async def _set_up(place: _Place, *, known: bool) -> None:
-    """Run the setup commands, unless the very same ones have succeeded here."""
+async def _set_up(place: _Place, *, known: bool, notes: tuple[str, ...]) -> None:
+    """Run the setup commands, unless the very same ones have succeeded here. What is missing may be why one fails."""
     commands, digest = _commands(place.turn), _digest(place.turn)
     if not commands or (known and place.row.setup_sha256 == digest):
         return
+    has_registries = bool(repo_config.load(place.turn.config).registries)
+    opened = packages.opened(place.services, place.turn, warm_start.SETUP_SECONDS) if has_registries else nullcontext()
     try:
-        async with packages.opened(place.services, place.turn, warm_start.SETUP_SECONDS) as clients:
+        async with opened as clients:
             setup = place.environment.setup(commands, warm_start.SETUP_SECONDS, clients=clients)
             results = await stop_command_if_disk_fills(place.services, place.environment, "setup", setup)
     except DiskFilled as filled:
@@ -174,5 +196,6 @@ async def _set_up(place: _Place, *, known: bool) -> None:
         if result.exit_code != 0:
             if place.turn.part(Merge).sha is not None:
                 return  # perhaps a lock file has marks of a conflict, which are the agent's task
-            raise UserError(endings.setup_failed(result.command, result.exit_code, result.tail))
+            words = endings.setup_failed(result.command, result.exit_code, result.tail)
+            raise UserError("\n\n".join((words, *notes)))
     await rows.note(place.services.store, place.row.id, setup_sha256=digest)

@@ -10,7 +10,7 @@ from bot.github.types import Pull
 from bot.kinds.shape import OnFork, Places, WorkEstimate
 from bot.models import Outcome, Step
 from bot.repo_config import RepoConfig
-from bot.sessions import kinds, reading, starting_point
+from bot.sessions import kinds, reading, starting_point, tool_servers
 from bot.sessions.kinds import Preparation
 from bot.sessions.money import spending_limits
 from bot.sessions.moves import End, Move, To
@@ -92,6 +92,8 @@ async def _ready(services: Services, turn: Turn, preparation: Preparation) -> To
     await briefing.shelve(services, turn, found.files)
     config = config.with_paths(found.where.patterns)
     notes = (*found.reading.notes, *await starting_point.fork_notes(services, turn, config))
+    if config.mcp:
+        notes += await tool_servers.notes(services.store, turn.having(config=repo_config.dump(config)))
     if config.budget != preparation.config.budget:
         await sessions.update_session(services.store, turn.key.session, budget_usd=config.budget)
         if spent := await spending_limits.before_the_start(services, turn):

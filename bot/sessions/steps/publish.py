@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bot import repo_config
 from bot.kinds.shape import OnFork
 from bot.models import Outcome
 from bot.sessions import kinds, moves
@@ -30,8 +31,9 @@ async def run(services: Services, turn: Turn) -> Move:
     async with services.cache.quarantine(session.repo_id) as quarantine:
         tree = await turn_commit.tree_of(services, turn, quarantine)
         commit = await turn_commit.commit_of_turn(services, turn, quarantine, tree)
+        whole = await turn_commit.commit_with_contents(services, turn, quarantine, tree)
         decide = _decide if turn.part(OnFork).fork is None else forks.publish
-        return await decide(TurnWork(services, turn, session, quarantine, commit), tree)
+        return await decide(TurnWork(services, turn, session, quarantine, commit, whole=whole), tree)
 
 
 async def _decide(work: TurnWork, tree: str) -> Move:
@@ -52,4 +54,16 @@ async def _decide(work: TurnWork, tree: str) -> Move:
         return moves.stopped(await sessions.turn(store, turn.key))
     if (unsolved := await turn_commit.unsolved_conflicts(work, tree)) is not None:
         return await rescue.rescue(work, End(Outcome.REFUSED, unsolved))
-    return await push.publish(replace(work, report=judged.report))
+    return await _push(replace(work, report=judged.report))
+
+
+async def _push(work: TurnWork) -> Move:
+    """Upload the contents of LFS files first: GitHub refuses pointers to contents that it does not have."""
+    if work.quarantine.large is not None:
+        from bot.sessions import large_files
+
+        config = repo_config.load(work.turn.config)
+        branch = work.session.branch or config.branch_name(work.turn.number, work.turn.key.session)
+        if (lacking := await large_files.upload(work, branch)) is not None:
+            return await rescue.keep_on_host(work, End(Outcome.REFUSED, lacking))
+    return await push.publish(work)

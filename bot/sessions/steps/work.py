@@ -5,11 +5,22 @@ from __future__ import annotations
 import asyncio
 import posixpath
 
+from bot import repo_config
 from bot.agent import prompt
 from bot.errors import TransientError
 from bot.kinds.shape import AgentReading, WorkFolders
-from bot.models import Outcome, Step
-from bot.sessions import agent_memory, dialogue, environments, kinds, moves, packages, setbacks, side_questions
+from bot.models import InstallationId, Outcome, Step
+from bot.sessions import (
+    agent_memory,
+    dialogue,
+    environments,
+    kinds,
+    moves,
+    packages,
+    setbacks,
+    side_questions,
+    tool_servers,
+)
 from bot.sessions.environments import meter
 from bot.sessions.money import spending_limits
 from bot.sessions.money.budget import full_name
@@ -21,7 +32,7 @@ from bot.sessions.services import Services
 from bot.store import conversation, gateway, sessions
 from bot.store.sessions import Turn
 from bot.words import endings
-from sandbox.agents.base import AgentRun
+from sandbox.agents.base import AgentRun, ToolServers
 from sandbox.execution import ExecutionEnvironment, RunState
 
 LOOK_SECONDS = 2.0
@@ -98,6 +109,7 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
     services.redactor.register(token.reveal())
     assert session.agent_session_id is not None
     may = rights_of(turn)
+    servers, free = await _tool_servers(services, turn, thread.installation)
     files = await briefing.shelved(services, turn)
     plugins = []
     if turn.part(AgentReading).know_how:
@@ -125,19 +137,37 @@ async def _start(services: Services, turn: Turn, environment: ExecutionEnvironme
             budget_usd=await spending_limits.for_the_agent(services, turn),
             timeout_seconds=turn.timeout_seconds - used,
             instructions=turn.part(AgentReading).instructions or turn.traits.instructions,
-            allowed_tools=may.allowed,
+            allowed_tools=(*may.allowed, *free),
             denied_tools=may.denied,
             permission=may.permission,
             subagents=allowed_subagents(turn, services.settings.limits),
+            servers=servers,
             schema=kinds.of(turn).schema,
             attempt=turn.attempt,
             beside=files,
             plugins=plugins,
-            clients=await packages.for_the_agent(services, turn, turn.timeout_seconds + TOKEN_SLACK_SECONDS),
+            clients=await packages.for_the_agent(services, turn, turn.timeout_seconds + TOKEN_SLACK_SECONDS)
+            if repo_config.load(turn.config).registries
+            else None,
             folder_rules=rules,
             known_folders=tuple(map(posixpath.dirname, where.rules)),
         )
     )
+
+
+async def _tool_servers(
+    services: Services, turn: Turn, installation: InstallationId
+) -> tuple[ToolServers, tuple[str, ...]]:
+    """Return the MCP servers of the agent, and those of their tools that it may use without a question."""
+    if not repo_config.load(turn.config).mcp:
+        return ToolServers(), ()
+    programs, cloud = tool_servers.programs(turn), services.settings.e2b
+    is_gated = cloud is None or cloud.unmetered is None  # past the gateway there is no way to a stored server
+    found = await tool_servers.opened(services.store, turn, installation) if is_gated else {}
+    asks = rights_of(turn).permission == "ask"
+    inside = () if asks else (f"{tool_servers.PREFIX}{name}" for name in programs)
+    free = (*tool_servers.free(found.values()), *inside)
+    return ToolServers(tuple(found), programs, tool_servers.asked_about(found.values())), free
 
 
 async def _follow_and_watch(services: Services, turn: Turn, environment: ExecutionEnvironment) -> bool:

@@ -13,6 +13,8 @@ from functools import cached_property
 from typing import Any
 
 MARKER = re.compile(r"\[\[scenario:([A-Za-z0-9_.-]+)\]\]")
+LOADED = "Tool loaded."
+"""What the client adds after a search for tools."""
 REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 
 
@@ -111,7 +113,7 @@ def texts(message: Mapping[str, Any]) -> list[str]:
 def _words(message: Mapping[str, Any]) -> list[str]:
     if message.get("role") != "user":
         return []
-    return [words for text in texts(message) if (words := REMINDER.sub("", text).strip())]
+    return [words for text in texts(message) if (words := REMINDER.sub("", text).strip()) and words != LOADED]
 
 
 def _blocks(message: Mapping[str, Any], kind: str) -> Iterator[Mapping[str, Any]]:

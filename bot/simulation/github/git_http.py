@@ -72,7 +72,7 @@ class GitHttp:
 
     def _admit(self, scope: Scope, headers: dict[str, str], repo: Repository, service: str) -> Account | None:
         """Return the account that pushes or fetches; 401 asks git for a password, 404 hides a private repository."""
-        token = _password(headers.get("authorization"))
+        token = password(headers.get("authorization"))
         write = service == WRITE_SERVICE
         if token is None:
             if write or repo.private:
@@ -104,6 +104,7 @@ class GitHttp:
             "max_file_bytes": repo.max_file_bytes,
             "verified": sorted(repo.verified),
             "secrets": repo.known_secrets,
+            "large": sorted(repo.large.held) if repo.large.held else None,
         }
         settings = {
             "core.hooksPath": str(self._hooks),
@@ -155,7 +156,7 @@ def _service(scope: Scope) -> str:
     return service
 
 
-def _password(header: str | None) -> str | None:
+def password(header: str | None) -> str | None:
     """Read the password; GitHub wants Basic for git and ignores the user name."""
     scheme, _, value = (header or "").partition(" ")
     if scheme.lower() != "basic":

@@ -1,7 +1,8 @@
 """git's proc-receive hook: refuses refs in GitHub's words. Standard library only; runs as a script in a process of git.
 
 Its rules come as JSON in FORGEHAND_RULES: {"protections": [[pattern, code, lines, reason, only]], "workflows": bool,
-"max_file_bytes": int, "verified": [sha], "secrets": [text]}. Everything else falls through to git.
+"max_file_bytes": int, "verified": [sha], "secrets": [text], "large": [oid] or null}. Everything else falls through to
+git.
 """
 
 from __future__ import annotations
@@ -122,6 +123,21 @@ def too_large(new: str, limit: int) -> str | None:
     return "pre-receive hook declined"
 
 
+def unknown_large(new: str, known: list[str]) -> str | None:
+    """Refuse pointers to objects of LFS that nobody has uploaded."""
+    found = git("rev-list", "--objects", "--filter=blob:limit=1024", new, "--not", "--all")
+    blobs = [row.partition(" ")[0] for row in found if row.partition(" ")[2]]
+    for blob in blobs:
+        if git("cat-file", "-t", blob) != ["blob"]:
+            continue
+        lines = git("cat-file", "blob", blob)
+        oid = lines[1].removeprefix("oid sha256:") if len(lines) == 3 and "git-lfs" in lines[0] else None
+        if oid is not None and oid not in known:
+            say("GH008: Your push referenced at least 1 unknown Git LFS object:", f"    {oid}")
+            return "pre-receive hook declined"
+    return None
+
+
 def judge(command: Command) -> str | None:
     """Return the reason for a refusal, or None."""
     rules = json.loads(os.environ["FORGEHAND_RULES"])
@@ -132,6 +148,8 @@ def judge(command: Command) -> str | None:
     if refused := secret(new, ref, rules["secrets"]):
         return refused
     if not rules["workflows"] and (refused := workflow(new)):
+        return refused
+    if rules["large"] is not None and (refused := unknown_large(new, rules["large"])):
         return refused
     return too_large(new, rules["max_file_bytes"])
 

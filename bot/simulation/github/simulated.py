@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Route
 from bot.simulation.github import (
     attachments,
     graphql,
+    lfs,
     rest,
     rest_actions,
     rest_app,
@@ -74,11 +75,12 @@ class SimulatedGitHub(Apps, Repos, Threads, Workflows):
         self.limits = Limits(clock)
         self.tokens = TokenRules(token_format)
         self.faults = Faults()
-        self._server, self._log_host = LoopbackServer(), LoopbackServer()
+        self._server, self._log_host, self._storage = LoopbackServer(), LoopbackServer(), LoopbackServer()
         desk = rest.Desk(self.state, self.actions, self.limits, self.tokens)
+        large = Route("/{owner}/{repo}.git/info/lfs/{tail:path}", lfs.LfsApi(desk).answer, methods=["POST"])
         git = Route("/{owner}/{repo}.git/{tail:path}", GitHttp(desk, install_hook(root)))
         pages = extra_routes(self) if extra_routes else ()
-        sites = [graphql.route(desk), *attachments.routes(self.state), git, *web_apps.routes(self)]
+        sites = [graphql.route(desk), *attachments.routes(self.state), large, git, *web_apps.routes(self)]
         sites += [*web_sign_in.routes(self.state), *pages]
         app = Starlette(routes=[*rest.routes(desk, TABLES), *sites])
         self._app = FaultyApp(app, self.faults, self._server.cut)
@@ -108,11 +110,13 @@ class SimulatedGitHub(Apps, Repos, Threads, Workflows):
         self.state.url = f"http://127.0.0.1:{await self._server.start(self._app, port)}"
         logs = rest_actions.log_host(self.state)
         self.state.logs_url = f"http://127.0.0.1:{await self._log_host.start(logs, 0)}"
+        self.state.storage_url = f"http://127.0.0.1:{await self._storage.start(lfs.storage(self.state), 0)}"
 
     async def stop(self) -> None:
         self.faults.clear()
         await self._server.stop()
         await self._log_host.stop()
+        await self._storage.stop()
         await self.webhooks.close()
 
     @property

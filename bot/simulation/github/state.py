@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
 import time
 from collections.abc import Callable, Iterator
@@ -68,6 +69,29 @@ class Attachment:
 
 
 @dataclass(eq=False)
+class LargeObjects:
+    """The contents of one repository, by their SHA-256, and the locks on its paths."""
+
+    held: dict[str, bytes] = field(default_factory=dict)
+    arrived: dict[str, bytes] = field(default_factory=dict)
+    """Contents that nobody has verified yet."""
+    locks: list[tuple[str, str]] = field(default_factory=list)
+    """Pairs of a path and the login of its owner."""
+    lifetime: float = 600.0
+    """Seconds for which an address is good."""
+    ended: int = 0
+    """So many of the next addresses are no longer good when they are used."""
+    refusals: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """What every batch of an operation gets, as when the account has used up its quota."""
+
+    def add(self, content: bytes) -> str:
+        """Hold a content, and return its pointer."""
+        oid = hashlib.sha256(content).hexdigest()
+        self.held[oid] = content
+        return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(content)}\n"
+
+
+@dataclass(eq=False)
 class Repository:
     """A repository; `issues` also has the threads of pull requests."""
 
@@ -105,6 +129,8 @@ class Repository:
     made_trees: set[str] = field(default_factory=set)
     known_secrets: list[str] = field(default_factory=list)
     """Texts that push protection refuses."""
+    large: LargeObjects = field(default_factory=LargeObjects)
+    """What Git LFS keeps."""
     pushes: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     @property
@@ -159,6 +185,7 @@ class State:
         self.at_the_browser = ""
         """The account that the sign-in page suggests to its visitor."""
         self.logs_url = ""
+        self.storage_url = ""
         self.accounts: dict[int, Account] = {}
         self.repos: dict[int, Repository] = {}
         self.moved: dict[str, Repository] = {}

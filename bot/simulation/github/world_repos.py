@@ -111,6 +111,16 @@ class Repos(World):
         self.actions.refs_changed(repo, before, _branches(repo), self.person(by))
         return sha
 
+    def link(self, repo: Repository, links: Mapping[str, str], modules: Content, *, branch: str = "main") -> str:
+        """Push submodules as the owner: a commit of another repository for each path, and the file that names them."""
+        blobs = gitstore.write_blobs(repo.path, {".gitmodules": modules})
+        kept = gitstore.entries(repo.path, str(repo.branch_sha(branch)))
+        entries = kept | blobs | {path: ("160000", sha) for path, sha in links.items()}
+        before = _branches(repo)
+        sha = self._write(repo, branch, entries, [str(repo.branch_sha(branch))], "Add submodules")
+        self.actions.refs_changed(repo, before, _branches(repo), repo.owner)
+        return sha
+
     def _write(
         self,
         repo: Repository,

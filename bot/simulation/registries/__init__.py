@@ -56,7 +56,7 @@ class SimulatedRegistries:
     files_url: str = ""
     requests: list[SeenRequest] = field(default_factory=list)
     redirects: dict[str, str] = field(default_factory=dict)
-    """Where a path leads instead."""
+    """Other addresses, by the paths that lead there."""
     documents: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     """Answers with their types, that stand in for a registry's own: an index made by someone hostile."""
     delay_seconds: float = 0.0

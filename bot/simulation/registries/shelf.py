@@ -1,4 +1,4 @@
-"""What a registry holds."""
+"""The packages of a registry."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StoredPackage:
 @dataclass
 class Shelf:
     url: str
-    """Where the registry is, without a final slash."""
+    """The registry's address, without a final slash."""
     files_url: str
     packages: list[StoredPackage] = field(default_factory=list)
     plain: dict[str, bytes | int] = field(default_factory=dict)

@@ -52,12 +52,13 @@ class Discounts(unittest.TestCase):
             discounted(50.0, -1)
 """
 
+CONFIG = ".github/forgehand.yml"
 FILES = {
     "README.md": "# shop\n\nPrices and discounts.\n",
     "shop.py": SHOP,
     "test_shop.py": TESTS,
     ".gitignore": "__pycache__/\n",
-    ".github/forgehand.yml": "checks:\n  - python3 -m unittest -q\n",
+    CONFIG: "checks:\n  - python3 -m unittest -q\n",
 }
 
 CHECK = "python3 -m unittest 2>&1"
@@ -195,7 +196,7 @@ def _task(subject: str, form: str) -> Call:
     return Call("TaskCreate", {"subject": subject, "description": subject, "activeForm": form})
 
 
-def _edit() -> dict[str, str]:
+def edit() -> dict[str, str]:
     old = SHOP.split("\n", 4)[4].rstrip("\n")
     return {"file_path": "shop.py", "old_string": old, "new_string": FIXED}
 
@@ -227,7 +228,7 @@ WORK: tuple[Call | Calls, ...] = (
         text="Two tests fail: the price goes below zero, and a negative discount is accepted.",
         usage=USAGE,
     ),
-    Call("Edit", _edit(), usage=USAGE),
+    Call("Edit", edit(), usage=USAGE),
     Calls(
         [
             Call("TaskUpdate", {"taskId": "2", "status": "completed"}),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.models import Outcome
-from bot.simulation.scenarios import basket
+from bot.simulation.scenarios import basket, tracker
 from bot.simulation.scenarios.discount import COMMENT
 
 
@@ -39,11 +39,16 @@ class Push:
 
 
 @dataclass(frozen=True)
+class Approve:
+    """A yes to the agent's question."""
+
+
+@dataclass(frozen=True)
 class Crash:
     """The service is killed and starts again."""
 
 
-Deed = Say | Tick | TickDashboard | Push | Crash
+Deed = Say | Tick | TickDashboard | Push | Approve | Crash
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,8 @@ class Play:
     """The play is on a pull request that somebody else opened."""
     dashboard: bool = False
     """The repository has a dashboard."""
+    tracker: bool = False
+    """The account has stored an MCP server, and the repository opens it."""
     packages: bool = False
     """The repository's setup installs a private package, and its registry demands a credential."""
 
@@ -145,6 +152,14 @@ PLAYS = {
             "setup and checks install a private package; the registry's credential stays on the host",
             (Outcome.PULL_REQUEST,),
             packages=True,
+        ),
+        Play(
+            "mcp",
+            "the agent calls a tool of the account's MCP server, once a person has said yes to the very call",
+            (Outcome.PULL_REQUEST,),
+            tracker.OPENING,
+            meanwhile=Approve(),
+            tracker=True,
         ),
         Play(
             "crash",

@@ -512,6 +512,21 @@ CREATE TABLE gateway_tokens (
 );
 CREATE INDEX gateway_tokens_turn ON gateway_tokens (session_id, turn);
 
+-- One row for each call of an MCP tool that an agent made through the gateway.
+CREATE TABLE tool_calls (
+    id          TEXT PRIMARY KEY,
+    session_id  TEXT NOT NULL,
+    turn        INTEGER NOT NULL,
+    server      TEXT NOT NULL,
+    tool        TEXT NOT NULL,
+    approval_id TEXT UNIQUE,                   -- the yes that it used up
+    state       TEXT NOT NULL CHECK (state IN ('open', 'ok', 'failed', 'refused')),
+    began_at    DOUBLE PRECISION NOT NULL,
+    ended_at    DOUBLE PRECISION,
+    bytes       BIGINT NOT NULL DEFAULT 0      -- of the result
+);
+CREATE INDEX tool_calls_turn ON tool_calls (session_id, turn);
+
 -- What a turn's environment has got through the gateway from registries.
 CREATE TABLE fetched_packages (
     session_id TEXT NOT NULL,

@@ -24,6 +24,8 @@ log = logging.getLogger("bot.web.packages")
 MOST_OF_A_PACKAGE = 2 << 30
 FRESH_SECONDS = 300.0
 """For so long an index is answered from the cache without asking."""
+PACKAGE_SECONDS = 86_400.0
+"""A released package does not change; some registries let their owners replace one all the same."""
 PLAIN = "application/octet-stream"
 
 
@@ -100,7 +102,8 @@ class PackageFetcher:
             if cached is not None:
                 stack.callback(cached.close)
                 is_index, age = question.target.use is Use.INDEX, self._cache.age(cached.head)
-                if question.target.immutable or (is_index and 0 <= age < FRESH_SECONDS):
+                fresh = FRESH_SECONDS if is_index else 0.0
+                if 0 <= age < (PACKAGE_SECONDS if question.target.immutable else fresh):
                     yield _from_cache(question, cached)
                     return
             try:
@@ -158,7 +161,9 @@ class PackageFetcher:
             int(size) if size.isdecimal() and len(size) < 16 else None,
             encoding if encoding != "identity" else "",
         )
-        is_kept = question.is_kept and answer.status == 200 and not found.encoding
+        # without either, an answer that broke off looks whole
+        is_framed = found.size is not None or "transfer-encoding" in answer.headers
+        is_kept = question.is_kept and answer.status == 200 and not found.encoding and is_framed
         async with self._cache.arriving() if is_kept else nullcontext() as arriving:
             if arriving is not None:
                 given = found.chunks

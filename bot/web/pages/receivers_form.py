@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from bot.errors import UserError
 from bot.outside import posting, receivers
 from bot.outside.receivers import ReceiverPlace, ReceiverWish
-from bot.repo_config.values import BulletinEvent
+from bot.repo_config.notify import BulletinEvent
 from bot.settings import Secret
 from bot.settings.inside import InsideHosts
 from bot.store import bulletins, outside_services

@@ -17,6 +17,7 @@ from bot.models import Person
 from bot.sessions import declared_checks
 from bot.store import conversation, packages
 from bot.store.sessions import Session
+from bot.store.tool_calls import counted
 from bot.web.pages import downloads, visited
 from bot.web.pages.conversation import ConversationEntry
 from bot.web.pages.frame import COMMON
@@ -74,6 +75,7 @@ class SessionPages:
             thread_kind="Pull request" if thread.is_pull else "Issue",
             view=watched.overview,
             drawn=watched.drawn,
+            calls=await counted(self._gate.store, session.id),
             reader=reader,
             query=query,
             may_write=permission.may_write,

@@ -27,6 +27,7 @@ from bot.web.pages.gate import Gate
 from bot.web.pages.installations import InstallationPages
 from bot.web.pages.kept_work import KeptWorkPages
 from bot.web.pages.lists import ListPages
+from bot.web.pages.mcp_servers import McpPages
 from bot.web.pages.operator import OperatorPages
 from bot.web.pages.operators import Operators
 from bot.web.pages.replays import ReplayButton
@@ -99,6 +100,7 @@ class Site:
             *SharingPages(gate, shares, settings.public_url).routes(),
             *SharedPages(pages, shares, watching, pictures, given.redactor).routes(),
             *InstallationPages(gate, settings, given.vault).routes(),
+            *McpPages(gate, settings, given.vault).routes(),
             *SpendPages(gate, settings.limits).routes(),
             *OperatorPages(gate, desk, given.parts, examination).routes(),
             *ReplayButton(gate, desk).routes(),

@@ -84,6 +84,9 @@ INSERT INTO gateway_tokens (token_sha256, session_id, turn, installation_id, mod
 requests, concurrency, expires_at, created_at, repo_id, user_id) VALUES
     ('t-2', 'abcd1234', 2, 1, 'claude-sonnet-5-5', NULL, 5.0, 2000, 0, 8, 1790004000.0, 1790000200.0, 7, 12),
     ('t-3', 'abcd1234', 2, 1, 'claude-sonnet-5-5', 'claude-haiku-5-5', 5.0, 2000, 0, 8, 1790004000.0, 1790000300.0, 7, 12);
+INSERT INTO tool_calls (id, session_id, turn, server, tool, approval_id, state, began_at, ended_at, bytes) VALUES
+    ('tc-1', 'abcd1234', 2, 'tracker', 'find_issue', NULL, 'ok', 1790000205.0, 1790000205.5, 120),
+    ('tc-2', 'abcd1234', 2, 'tracker', 'create_issue', 'abcd1234-2-1', 'open', 1790000206.0, NULL, 0);
 INSERT INTO fetched_packages (session_id, turn, registry, name, version, downloads, bytes, from_cache, at) VALUES
     ('abcd1234', 2, 'internal', '@acme/pay', '1.2.3', 2, 4096, 1, 1790000300.0);
 INSERT INTO spend (id, session_id, turn, installation_id, model, state, reserved_usd, cost_usd, input_tokens,

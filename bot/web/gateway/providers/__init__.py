@@ -1,4 +1,4 @@
-"""Where agents' requests go: Anthropic's API or a compatible one, Amazon Bedrock, or Google Vertex.
+"""The model's providers: Anthropic's API or a compatible one, Amazon Bedrock, and Google Vertex.
 
 An agent speaks Anthropic's Messages API in every case. A provider turns its requests into its own form on the way out,
 signs them, and turns the answers back.
@@ -55,7 +55,7 @@ class ProviderError:
 
 
 class BrokenStream(Exception):
-    """What came is no stream of the provider's, or it ended early."""
+    """The provider sent something else than a stream, or the stream ended early."""
 
 
 class StreamForm(Protocol):
@@ -85,13 +85,13 @@ class ModelProvider(Protocol):
         """Return the headers that the agent may see."""
 
     def stream(self, kind: str) -> StreamForm | None:
-        """Return the form of a stream; None if this content type is none."""
+        """Return the form of a stream; None if the answer has another content type."""
 
     def whole(self, path: str, body: bytes) -> bytes:
         """Turn an answer that was not streamed."""
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes | None) -> ProviderError | None:
-        """Turn an error; None if it is no answer of this provider. `body` is None if it is too large or broke off."""
+        """Turn an error; None if the form is unknown. `body` is None if it was too large or broke off."""
 
 
 class PlainStream:

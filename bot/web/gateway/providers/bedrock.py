@@ -1,6 +1,6 @@
 """Amazon Bedrock (InvokeModel): the model in the path, version and betas in the body, SigV4, an event stream back.
 
-Of the agent's headers none goes on: some of Amazon's own choose a dearer service.
+No header of the agent's goes on, because some headers choose a dearer service.
 """
 
 from __future__ import annotations
@@ -132,5 +132,8 @@ class Bedrock:
         if code in EXPIRED:
             trouble = "the key has expired. Set a new one in FORGEHAND_BEDROCK_KEY_ID, _SECRET and _TOKEN, and restart."
             return foreign.refused(self.title, trouble, said, "provider_expired")
-        trouble = "it does not accept the key. Check FORGEHAND_BEDROCK_KEY_ID and FORGEHAND_BEDROCK_SECRET."
+        trouble = (
+            "it does not accept the key. Check FORGEHAND_BEDROCK_KEY_ID, FORGEHAND_BEDROCK_SECRET and that "
+            "FORGEHAND_BEDROCK_REGION belongs to the address."
+        )
         return foreign.refused(self.title, trouble, said, "provider_key")

@@ -24,7 +24,7 @@ _PRELUDE = struct.Struct(">III")
 _CHECKSUM = struct.Struct(">I")
 _STRING = 7
 _SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
-"""The bytes of each type of header value without a length of its own."""
+"""The number of bytes of each type of header value with a fixed length."""
 _NAME = re.compile(r"[a-z_]{1,60}")
 KINDS = {
     "throttlingException": "rate_limit_error",

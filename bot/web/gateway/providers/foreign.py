@@ -1,4 +1,4 @@
-"""What Bedrock and Vertex have in common: they know fewer parts of Anthropic's API, and say errors in their own way."""
+"""Bedrock and Vertex both know fewer parts of Anthropic's API, and report errors in other forms."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ SAME = {"advanced-tool-use-2025-11-20": "tool-search-tool-2025-10-19"}
 """Betas that have another name there."""
 NEEDS = {"context_management": "context-management-2025-06-27"}
 """Fields that are refused without their beta, and without which a request means the same."""
+OF_OUTPUT = {"task_budget": "task-budgets-2026-03-13"}
+"""The same inside of `output_config`."""
 MOST_WORDS = 400
-SECRETIVE = re.compile(r"Credential=[^\s,]+|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\b\d{12}\b")
-"""What Amazon repeats of a signature, ids of keys, and the number of the account."""
+SECRETIVE = re.compile(r"Credential=[^\s,]+|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\b\d{12}\b|\bprojects/[^/\s`']+")
+"""Parts of a signature, ids of keys, and the names of accounts and projects."""
 RETRY_AFTER = ("retry-after", "retry-after-ms")
 
 
@@ -42,9 +44,11 @@ class ForeignDialect:
     def adapt(self, request: AgentRequest, body: dict[str, Any], version: str, *, stays: frozenset[str]) -> None:
         """Bring a body into the form that both take, in place; `stays` are the fields that one of them keeps."""
         betas = self.betas(request)
-        for name, beta in NEEDS.items():
-            if beta not in betas:
-                body.pop(name, None)
+        output = body.get("output_config")
+        for fields, needs in ((body, NEEDS), (output if isinstance(output, dict) else {}, OF_OUTPUT)):
+            for name, beta in needs.items():
+                if beta not in betas:
+                    fields.pop(name, None)
         for name in {"model", "stream"} - stays:
             body.pop(name, None)
         body["anthropic_version"] = version

@@ -1,12 +1,13 @@
 """Google Vertex AI (rawPredict): the model in the path, the version in the body, a bearer token, the same stream back.
 
-Of the agent's headers only the betas go on.
+Only the betas of the agent's headers go on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from bot.settings import VertexSettings
 from bot.settings.providers import ModelProviderSettings
@@ -69,7 +70,7 @@ class Vertex:
             path = f"{self._models}/count-tokens:rawPredict"
         else:
             verb = "streamRawPredict" if checked.streams else "rawPredict"
-            path = f"{self._models}/{model_id(self._settings, checked.model)}:{verb}"
+            path = f"{self._models}/{quote(model_id(self._settings, checked.model), safe='@')}:{verb}"
         token = (await self._tokens.current()).reveal()
         headers = [("authorization", f"Bearer {token}"), ("content-type", "application/json")]
         if betas := self._dialect.betas(request):
