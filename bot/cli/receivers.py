@@ -110,7 +110,7 @@ async def _list(config: Path | None) -> list[dict[str, Any]]:
 
 @app.command()
 def remove(name: Name, installation: For = None, config: Config = None) -> None:
-    """Forget a receiver, its address and its key. What waits for it is given up."""
+    """Forget a receiver, its address and its key. Forgehand gives up what waits for it."""
     typer.echo(console.run(_remove(config, name, installation)))
 
 

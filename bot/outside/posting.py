@@ -43,7 +43,7 @@ class PostingResult:
 
 @dataclass(frozen=True)
 class Links:
-    """Where people find a thread and a session."""
+    """Leads people to a thread and a session."""
 
     github: str
     pages: str | None

@@ -39,7 +39,7 @@ class ReceiverTarget:
 
 @dataclass(frozen=True)
 class ReceiverWish:
-    """What a person asked to store."""
+    """A receiver as a person gave it to us."""
 
     name: str
     url: Secret

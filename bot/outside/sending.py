@@ -31,7 +31,6 @@ MOST_IN_A_ROW = 20
 FIRST_PAUSE_SECONDS = 30.0
 LONGEST_PAUSE_SECONDS = 3600.0
 TELL_UP_TO_SECONDS = 86_400.0
-CLEAN_SECONDS = 3600.0
 
 Receiver = tuple[InstallationId, str]
 
@@ -48,7 +47,6 @@ class BulletinSender:
         self._may_act = may_act
         self._busy: set[Receiver] = set()
         self._urls: set[str] = set()
-        self._cleaned_at = 0.0
         self._left = False
         """Some waited for a place at the last look."""
 
@@ -56,11 +54,7 @@ class BulletinSender:
         await self._client.close()
 
     async def _look(self) -> None:
-        now = self._store.now()
-        if now - self._cleaned_at > CLEAN_SECONDS:
-            await bulletins.forget_old(self._store)
-            self._cleaned_at = now
-        due = [one for one in await bulletins.due(self._store, now) if one not in self._busy]
+        due = [one for one in await bulletins.due(self._store, self._store.now()) if one not in self._busy]
         self._left = False
         for receiver in due if self._may_act() else ():
             of_account = Counter(installation for installation, _ in self._busy)

@@ -24,7 +24,7 @@ from bot.store.rows import Database, Row, many, run
 
 ON: Final = "on"
 """The option of a receiver with the events that it hears of from all repositories."""
-KEPT_SECONDS = 3 * 86_400.0
+LATELY_SECONDS = 3 * 86_400.0
 MOST_RECEIVERS = 64
 """At one look."""
 
@@ -46,14 +46,14 @@ class Bulletin(OfTurn):
     asks: str | None
     """The kind of approval that waits."""
     body: str | None
-    """What was sent first; it stays the same."""
+    """The JSON of the first try, which each further try repeats."""
     tries: int
     at: float
 
 
 @dataclass(frozen=True)
 class BulletinFacts(Record):
-    """What a bulletin may say of a turn: no words of people, of the agent or of the code."""
+    """The facts of a turn that a bulletin may tell: no words of people or of the agent, and no code."""
 
     owner: str
     name: str
@@ -72,7 +72,7 @@ class ReceiverStanding(Record):
     waiting: int
     given_up: int
     tries: int
-    """Of the bulletin that was tried most often, of those that wait."""
+    """The failed tries of the waiting bulletin that has most."""
     problem: str | None
     sent_at: float
     given_up_at: float
@@ -114,7 +114,7 @@ SELECT installation_id, receiver, SUM(CASE WHEN state = 'waiting' THEN 1 ELSE 0 
        MAX(CASE WHEN state = 'waiting' THEN tries ELSE 0 END) AS tries, MAX(problem) AS problem,
        MAX(CASE WHEN state = 'sent' THEN at ELSE 0.0 END) AS sent_at,
        MAX(CASE WHEN state = 'given_up' THEN at ELSE 0.0 END) AS given_up_at
-FROM bulletins WHERE EXISTS (
+FROM bulletins WHERE at >= :since AND EXISTS (
     SELECT 1 FROM outside_services WHERE purpose = 'receiver' AND name = bulletins.receiver
     AND installation_id = bulletins.installation_id)
 GROUP BY installation_id, receiver ORDER BY receiver, installation_id
@@ -208,8 +208,4 @@ async def give_up(
 
 
 async def standings(store: Store) -> list[ReceiverStanding]:
-    return await ReceiverStanding.many(store, _STANDINGS)
-
-
-async def forget_old(store: Store) -> None:
-    await store.run("DELETE FROM bulletins WHERE at < :before", before=store.now() - KEPT_SECONDS)
+    return await ReceiverStanding.many(store, _STANDINGS, since=store.now() - LATELY_SECONDS)
