@@ -50,10 +50,14 @@ def add(  # noqa: PLR0913, PLR0917 - typer reads its options here
     name: Name,
     kind: Annotated[str, typer.Argument(metavar="KIND", help="npm, pypi, cargo, go, maven or generic.")],
     address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Where it is, such as https://host/path/.")],
-    scope: Annotated[str, typer.Option(help="Only for these scopes or prefixes, joined by commas.")] = "",
-    hosts: Annotated[str, typer.Option(help="Further hosts to which it may redirect, joined by commas.")] = "",
-    user: Annotated[str, typer.Option(help="The secret is this user's password.")] = "",
-    header: Annotated[str, typer.Option(help="The secret is the value of this header.")] = "",
+    scope: Annotated[
+        str, typer.Option(metavar="NAMES", help="Only for these scopes or prefixes, joined by commas.")
+    ] = "",
+    hosts: Annotated[
+        str, typer.Option(metavar="NAMES", help="Further hosts to which it may redirect, joined by commas.")
+    ] = "",
+    user: Annotated[str, typer.Option(metavar="NAME", help="The secret is this user's password.")] = "",
+    header: Annotated[str, typer.Option(metavar="NAME", help="The secret is the value of this header.")] = "",
     public: Annotated[bool, typer.Option("--public", help="It needs no credential.")] = False,
     secret_file: Annotated[Path | None, typer.Option(metavar="FILE", help="The file that holds the secret.")] = None,
     installation: For = None,
