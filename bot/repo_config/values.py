@@ -10,7 +10,7 @@ from typing import Any
 from bot.agent.findings import Severity
 from bot.commands.options import EFFORTS, take
 from bot.errors import CommandError
-from bot.repo_config import mcp
+from bot.repo_config import mcp, notify
 from bot.repo_config.wrong import Wrong
 from bot.text.markup import shown
 
@@ -368,6 +368,9 @@ KEYS: dict[str, Key] = {
     "submodules": _switch("submodules come into the sandbox, if they are repositories of the same installation"),
     "lfs": _switch("files of Git LFS come into the sandbox with their contents, and go back to it when they change"),
     "registries": Key(_each(_service), _LIST, "the account's package registries that setup, agent and checks may read"),
+    "notify": Key(
+        notify.read, notify.SCHEMA, "which of the account's receivers hear that turns end, ask or run out of money"
+    ),
     "push.blocked": Key(_texts, _LIST, "paths that no push may change"),
     "push.sensitive": Key(_texts, _LIST, "paths whose changes the pull request points out"),
     "paths": Key(
