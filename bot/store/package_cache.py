@@ -4,8 +4,8 @@
     packages/ACCOUNT/bytes/SHA256                    the bytes
     packages/arriving/…                              not complete yet; nobody reads these
 
-Bytes are named by their hash and hashed again before they are used, so a torn or damaged file is a miss. One process
-holds a data directory, so the sizes in memory are true.
+Bytes are named by their hash and hashed again before they are used, so a torn or damaged file is a miss. A large file is
+hashed again only after it has changed. One process holds a data directory, so the sizes in memory are true.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 BYTES, ANSWERS = "bytes", "answers"
 BLOCK = 1 << 20
 OpenBytes = io.BufferedReader | io.BytesIO
+FileState = tuple[int, int, int]
+"""Inode, size and time of the last change."""
 HEAD_SIZE = 4096
 """What the file of a question takes on a disk. Any number of questions may have the same bytes for an answer."""
 _SHARE = 2
@@ -143,6 +145,8 @@ class PackageCache:
         self._used: OrderedDict[tuple[str, str], int] = OrderedDict()
         """Sizes by account and path below its folder, the last used at the end."""
         self._totals: dict[str, int] = {}
+        self._hashed: dict[Path, FileState] = {}
+        """Large files that this process has found whole, as they were then."""
         self._arriving = ArrivingRoom(room // _SHARE)
         self._changing = asyncio.Lock()
         self._is_read = False
@@ -151,7 +155,7 @@ class PackageCache:
         """Return the answer to a question if it is here and whole."""
         await self._read()
         place = self._answer(account, question)
-        head, file = await asyncio.to_thread(_found, place, self._bytes(account))
+        head, file = await asyncio.to_thread(_found, place, self._bytes(account), self._hashed)
         if head is None:
             return None
         if file is None:
@@ -215,7 +219,9 @@ class PackageCache:
 
     def _forget(self, name: tuple[str, str]) -> Path:
         self._totals[name[0]] = self._totals.get(name[0], 0) - self._used.pop(name, 0)
-        return self._folder / name[0] / name[1]
+        path = self._folder / name[0] / name[1]
+        self._hashed.pop(path, None)
+        return path
 
     def _evicted(self, account: str) -> list[Path]:
         gone = []
@@ -250,28 +256,32 @@ def _head(place: Path) -> CachedHead | None:
         return None
 
 
-def _found(place: Path, folder: Path) -> tuple[CachedHead | None, OpenBytes | None]:
+def _found(place: Path, folder: Path, hashed: dict[Path, FileState]) -> tuple[CachedHead | None, OpenBytes | None]:
     head = _head(place)
-    return head, None if head is None else _verified(folder / head.sha256)
+    return head, None if head is None else _verified(folder / head.sha256, hashed)
 
 
-def _verified(path: Path) -> OpenBytes | None:
-    """Open bytes that are still what their name says."""
+def _verified(path: Path, hashed: dict[Path, FileState]) -> OpenBytes | None:
+    """Open bytes that are still what their name says. A large file is hashed once: a client may ask again and again."""
     try:
         file: OpenBytes = path.open("rb")
     except OSError:
         return None
-    if os.fstat(file.fileno()).st_size <= BLOCK:
+    status = os.fstat(file.fileno())
+    state = (status.st_ino, status.st_size, status.st_mtime_ns)
+    if status.st_size <= BLOCK:
         with file as small:
             file = io.BytesIO(small.read())  # so that it is read once, and in this thread
-    if hashlib.file_digest(file, "sha256").hexdigest() != path.name:
+    if hashed.get(path) != state and hashlib.file_digest(file, "sha256").hexdigest() != path.name:
         log.warning("a cached package is damaged and is fetched again", extra={"sha256": path.name})
         file.close()
         path.unlink(missing_ok=True)
         return None
     file.seek(0)
+    if status.st_size > BLOCK:
+        hashed[path] = state
     with contextlib.suppress(OSError):  # it was evicted just now
-        os.utime(path)
+        os.utime(path, ns=(time.time_ns(), status.st_mtime_ns))  # the time of its last use
     return file
 
 
@@ -297,13 +307,13 @@ def _listed(folder: Path) -> list[tuple[str, str, int]]:
     """List the files that are here, the last used at the end; remove what is incomplete or without bytes."""
     _remove(list((folder / "arriving").glob("*")))
     held = {path: path.stat() for path in folder.glob(f"*/{BYTES}/*")}
-    found = [(status.st_mtime, path, status.st_size) for path, status in held.items()]
+    found = [(status.st_atime, path, status.st_size) for path, status in held.items()]
     for place in folder.glob(f"*/{ANSWERS}/*"):
         head = _head(place)
         bytes_of = place.parent.parent / BYTES / head.sha256 if head else None
         if bytes_of not in held or "." in place.name:
             place.unlink(missing_ok=True)
         else:
-            found.append((held[bytes_of].st_mtime, place, HEAD_SIZE))
+            found.append((held[bytes_of].st_atime, place, HEAD_SIZE))
     found.sort(key=lambda one: one[0])
     return [(path.parent.parent.name, f"{path.parent.name}/{path.name}", size) for _, path, size in found]

@@ -44,6 +44,12 @@ async def test_torn_and_damaged_files_are_misses(tmp_path: Path) -> None:
         await answer.write(b"x" * (2 * BLOCK))
     (kept,) = (tmp_path / "packages/1/bytes").iterdir()
     kept.write_bytes(b"torn")
+    await put(cache, "2", "large", b"x" * (2 * BLOCK))
+    for _ in range(2):
+        assert await read(cache, "2", "large") is not None
+    (kept,) = (tmp_path / "packages/2/bytes").iterdir()
+    kept.write_bytes(b"y" * (2 * BLOCK))
+    assert await read(cache, "2", "large") is None, "hashed again, because the file has changed"
     (tmp_path / "packages/arriving/left").write_bytes(b"by a crash")
     (tmp_path / "packages/1/answers" / ("0" * 64)).write_bytes(b"not JSON")
     for one in (cache, PackageCache(tmp_path, 100 << 20)):
