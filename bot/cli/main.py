@@ -27,6 +27,7 @@ from bot.cli import (
     setup,
     spend,
     switch,
+    tokens,
 )
 from bot.cli.shape import CommandGroup
 
@@ -70,5 +71,6 @@ app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(keys.app, name="keys")
 app.add_typer(mcp.app, name="mcp")
 app.add_typer(registries.app, name="registries")
+app.add_typer(tokens.app, name="tokens")
 app.add_typer(receivers.app, name="receivers")
 app.add_typer(db.app, name="db")

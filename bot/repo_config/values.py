@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bot.agent.findings import Severity
@@ -232,6 +232,17 @@ class PathRules:
 
     def __str__(self) -> str:
         return f"{self.pattern}: {', '.join(name for name in PATH_KEYS if getattr(self, name))}"
+
+    def over(self, below: PathRules) -> PathRules:
+        """Lay it over the rules of another config for the same pattern: its own values count, but the lower budget."""
+        values = {name: getattr(self, name) or getattr(below, name) for name in PATH_KEYS}
+        budgets = [one.budget for one in (self, below) if one.budget is not None]
+        return PathRules(self.pattern, **values | {"budget": min(budgets, default=None)})
+
+    def silent(self) -> PathRules | None:
+        """Return it without its words for agents; None if it has nothing else."""
+        found = replace(self, instructions="", review=())
+        return found if any(getattr(found, name) for name in PATH_KEYS) else None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import msgspec
 from bot.commands.options import NO_OPTIONS
 from bot.errors import StoreError
 from bot.kinds import TRAITS
-from bot.kinds.shape import Aim, Places, TurnPart, WorkEstimate, with_parts
+from bot.kinds.shape import Aim, ByToken, Places, TurnPart, WorkEstimate, with_parts
 from bot.models import Outcome, SessionId, Step, Thread, TurnKey, TurnState
 from bot.store import bulletins, ci, conversation, deliveries, posts, repos, spend, turn_figures
 from bot.store.base import Store
@@ -376,6 +376,8 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
 def _first_parts(db: Database, new: NewTurn) -> list[TurnPart]:
     """Return what is known of it, with what it is likely to cost unless it needs no agent."""
     known: list[TurnPart] = [Places(new.spot, new.discussions), Aim(new.findings, new.unasked)]
+    if new.api_token:
+        known.append(ByToken(new.api_token))
     if TRAITS[new.kind].is_free:
         return known
     found = turn_figures.estimated(db, new.thread.repo, new.thread.installation, new.kind) or WorkEstimate()

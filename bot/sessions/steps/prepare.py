@@ -97,7 +97,7 @@ async def _ready(services: Services, turn: Turn, preparation: Preparation) -> To
     if config.budget != preparation.config.budget:
         await sessions.update_session(services.store, turn.key.session, budget_usd=config.budget)
         if spent := await spending_limits.before_the_start(services, turn):
-            return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
+            return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error}, parts=(found.where,))
     parts = (
         *preparation.parts,
         found.where,

@@ -674,6 +674,34 @@ CREATE TABLE shares (
 );
 CREATE INDEX shares_session ON shares (session_id);
 
+-- What an account's owners let programs ask for in their name, known by the digest of a secret. A name is never used
+-- again, because the audit trail tells tokens apart by it.
+CREATE TABLE api_tokens (
+    id              TEXT PRIMARY KEY,
+    secret_sha256   TEXT NOT NULL UNIQUE,
+    installation_id BIGINT NOT NULL,
+    name            TEXT NOT NULL,
+    made_by         TEXT NOT NULL,             -- the requester of all that it starts
+    made_by_id      BIGINT NOT NULL,
+    repositories    TEXT NOT NULL,             -- JSON: [{"id", "name"}]
+    kinds           TEXT NOT NULL,             -- JSON: the kinds of turns that it may start
+    may_answer      INTEGER NOT NULL,          -- approvals
+    budget_usd      DOUBLE PRECISION NOT NULL, -- for all of its turns together
+    made_at         DOUBLE PRECISION NOT NULL,
+    ends_at         DOUBLE PRECISION NOT NULL,
+    revoked_at      DOUBLE PRECISION,
+    used_at         DOUBLE PRECISION,
+    UNIQUE (installation_id, name)
+);
+
+-- What was asked with a token; the source is that of its turn or message.
+CREATE TABLE api_requests (
+    source   TEXT PRIMARY KEY,
+    token_id TEXT NOT NULL REFERENCES api_tokens (id),
+    at       DOUBLE PRECISION NOT NULL
+);
+CREATE INDEX api_requests_token ON api_requests (token_id);
+
 -- The replicas that live; used on PostgreSQL. Who has no row writes nothing. ------------------------------------------
 
 CREATE TABLE replicas (
