@@ -18,7 +18,7 @@ from bot.settings.inside import InsideHosts
 from bot.store import bulletins, outside_services
 from bot.store.base import Store
 from bot.store.bulletins import Bulletin
-from bot.store.outside_services import OutsideService, Purpose
+from bot.store.outside_services import Purpose
 from bot.vault import Vault
 
 log = logging.getLogger(__name__)
@@ -92,7 +92,8 @@ class BulletinSender:
 
     async def _posted(self, bulletin: Bulletin) -> PostingResult | None:
         """None if there is nothing to send or nobody to send it to, or if the address is in use at this moment."""
-        service = await self._stored(bulletin)
+        known = await outside_services.of_installation(self._store, Purpose.RECEIVER, bulletin.installation_id)
+        service = next((one for one in known if one.name == bulletin.receiver), None)
         facts = await bulletins.facts(self._store, bulletin.key)
         if service is None:
             await self._give_up(bulletin, "The receiver is not stored any more.")
@@ -114,10 +115,6 @@ class BulletinSender:
             return await posting.post(self._client, target, bulletin.id, body, self._store.now())
         finally:
             self._urls.discard(url)
-
-    async def _stored(self, bulletin: Bulletin) -> OutsideService | None:
-        known = await outside_services.of_installation(self._store, Purpose.RECEIVER, bulletin.installation_id)
-        return next((one for one in known if one.name == bulletin.receiver), None)
 
     async def _failed(self, bulletin: Bulletin, result: PostingResult) -> None:
         """Try it again after a pause that doubles; give up what is older than a day by then."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -20,7 +19,7 @@ from bot.store.accounts import OPERATOR
 from bot.store.base import Store
 from bot.store.outside_services import Purpose
 from bot.store.records import OfTurn, Record
-from bot.store.rows import Database, Row, many, run
+from bot.store.rows import Database, many, run
 
 ON: Final = "on"
 """The option of a receiver with the events that it hears of from all repositories."""
@@ -148,7 +147,8 @@ def _hearers(db: Database, key: TurnKey, event: BulletinEvent) -> list[tuple[Ins
     """Return the receivers that hear of everything in the account, and those that the turn's config names: the
     account's own, else the operator's."""
     rows = many(db, _HEARERS, purpose=Purpose.RECEIVER, session=key.session, n=key.n)
-    named = _named(rows)
+    config = repo_config.load(rows[0]["config"] if rows else None)
+    named = {one.to: one.on for one in config.notify}
     own = {row["name"] for row in rows if row["installation_id"] != OPERATOR}
     found = []
     for row in rows:
@@ -159,12 +159,6 @@ def _hearers(db: Database, key: TurnKey, event: BulletinEvent) -> list[tuple[Ins
         if event in on or (event is BulletinEvent.OVER_BUDGET and BulletinEvent.ENDED in on):
             found.append((installation, name))
     return found
-
-
-def _named(rows: list[Row]) -> Mapping[str, tuple[BulletinEvent, ...]]:
-    if not rows or rows[0]["config"] is None:
-        return {}
-    return {one.to: one.on for one in repo_config.load(rows[0]["config"]).notify}
 
 
 async def due(store: Store, now: float) -> list[tuple[InstallationId, str]]:
