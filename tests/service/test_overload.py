@@ -55,7 +55,7 @@ class Strained:
         return await self.ask("POST", "/webhook", body, **names, **{"X-Hub-Signature-256": f"sha256={signature}"})
 
     async def until(self, status: int) -> httpx.Response:
-        """Return the first answer with this status. A delivery that a loop accepted before it hung is not waited for."""
+        """Return the first answer with this status; what a loop accepted before it hung is not waited for."""
         async with asyncio.timeout(30):
             while True:
                 with contextlib.suppress(TimeoutError):
