@@ -42,6 +42,8 @@ class CachedHead(msgspec.Struct, frozen=True):
     size: int
     content_type: str
     etag: str = ""
+    url: str = ""
+    """Where it was found, after redirects: relative addresses in it start there."""
     at: float = 0.0
     """When the registry last said so."""
 
@@ -171,13 +173,13 @@ class PackageCache:
             await asyncio.to_thread(answer.close)
 
     async def keep(
-        self, account: str, question: str, answer: ArrivingAnswer, content_type: str, etag: str = ""
+        self, account: str, question: str, answer: ArrivingAnswer, content_type: str, etag: str = "", url: str = ""
     ) -> CachedHead | None:
         """Keep a complete answer. Others who fetched the same meanwhile have written the same bytes."""
         sha256 = await answer.finish()
         if sha256 is None:
             return None
-        head = CachedHead(sha256, answer.size, content_type, etag, self._clock())
+        head = CachedHead(sha256, answer.size, content_type, etag, url, self._clock())
         target, place = self._bytes(account) / sha256, self._answer(account, question)
         async with self._changing:
             await asyncio.to_thread(_publish, answer.path, target, place, head)

@@ -41,6 +41,8 @@ async def test_opened_tools_are_listed_without_what_a_server_says_of_itself(rig:
         assert await rig.call("find_issue", word="Round") == (True, "Round the discount")
         ok, words = await rig.call("repeat")
         assert ok and BEARER not in words and "[redacted]" in words and "fht_" not in words
+        coded = (await rig.ask("tools/call", {"name": "repeat", "arguments": {}})).json()["result"]["structuredContent"]
+        assert coded["coded"].count("[redacted]") == 1, "a text in base64 is no hiding place"
     assert (await rig.ask("prompts/list")).json()["error"]["code"] == -32601
     assert (await rig.ask("server/discover")).json()["error"]["code"] == -32601
     assert len(rig.server.sessions) == 1, "one session for a turn"
@@ -90,6 +92,7 @@ TROUBLES = {
     "html": "neither JSON nor a stream",
     "bad json": "is not JSON",
     "deep json": "is not JSON",
+    "deep result": "is nested too deeply",
     "wrong id": "answers another request",
     "no result": "answers another request",
     "empty": "is not JSON",

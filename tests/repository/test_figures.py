@@ -8,7 +8,7 @@ from tests import figures
 from tests.figures import Module
 
 MOST_TINY = 243
-MOST_NOQAS = 47
+MOST_NOQAS = 52
 
 
 @pytest.fixture(scope="module")

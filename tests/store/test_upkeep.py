@@ -67,6 +67,7 @@ async def test_pruning_keeps_what_waits_what_is_young_and_what_dedupes(tmp_path:
         "events": 3000,
         "samples": 0,
         "fetched_packages": 0,
+        "tool_calls": 0,
         "gateway_tokens": 0,
         "requests": 0,
     }

@@ -160,7 +160,10 @@ class SimulatedMcp:
 
     async def _faulty(self, fault: str, message: dict[str, Any]) -> Response:
         await self._tell()
-        right = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": []}}
+        deep: Any = []
+        for _ in range(400 if fault == "deep result" else 0):
+            deep = [deep]
+        right = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": [], "structuredContent": {"a": deep}}}
         match fault:
             case "silent":
                 await self._stopping.wait()
@@ -174,7 +177,7 @@ class SimulatedMcp:
             case "lost":
                 self.sessions.clear()
                 return _wrong(404, -32600, "Session not found")
-            case "asks":
+            case "asks" | "deep result":
                 asked = {"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": {}}
                 return StreamingResponse(_sent([_event(asked), _event(right)]), media_type="text/event-stream")
             case "refuses":

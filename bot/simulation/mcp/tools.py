@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -55,7 +56,9 @@ class Tracker:
                 self.issues.clear()
                 return _text("Deleted.")
             case "repeat":
-                return {**_text(json.dumps(dict(headers))), "structuredContent": {"sent": dict(headers)}}
+                told = json.dumps(dict(headers))
+                coded = base64.b64encode(told.encode()).decode()
+                return {**_text(told), "structuredContent": {"sent": dict(headers), "coded": coded}}
         return None
 
 

@@ -59,6 +59,8 @@ class SimulatedRegistries:
     """Other addresses, by the paths that lead there."""
     documents: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     """Answers with their types, that stand in for a registry's own: an index made by someone hostile."""
+    statuses: dict[str, int] = field(default_factory=dict)
+    """What paths answer instead: a registry in trouble."""
     delay_seconds: float = 0.0
     """How far away they are: each answer comes so much later."""
     bytes_per_second: float = math.inf
@@ -113,6 +115,8 @@ class SimulatedRegistries:
         kind, _, rest = rest.partition("/")
         if public != "public" and request.headers.get("authorization") != self.authorisation:
             return Response("log in first", 401, headers={"WWW-Authenticate": CHALLENGES.get(kind, "Bearer")})
+        if path in self.statuses:
+            return Response("trouble", self.statuses[path])
         if path in self.redirects:
             return RedirectResponse(self.redirects[path], 302)
         if path in self.documents:

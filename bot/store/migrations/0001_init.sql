@@ -621,18 +621,36 @@ CREATE TABLE credentials (
 -- "purpose:name".
 CREATE TABLE outside_services (
     installation_id BIGINT NOT NULL,
-    purpose         TEXT NOT NULL CHECK (purpose IN ('registry', 'mcp')),
+    purpose         TEXT NOT NULL CHECK (purpose IN ('registry', 'mcp', 'receiver')),
     name            TEXT NOT NULL,
     kind            TEXT NOT NULL,
     address         TEXT NOT NULL,
     scope           TEXT NOT NULL,
     options         TEXT NOT NULL,             -- JSON
-    credential      TEXT NOT NULL CHECK (credential IN ('none', 'basic', 'bearer', 'header')),
+    credential      TEXT NOT NULL CHECK (credential IN ('none', 'basic', 'bearer', 'header', 'signature')),
     credential_name TEXT NOT NULL,             -- the user, or the header's name
     stored_by       TEXT NOT NULL,
     stored_at       DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (installation_id, purpose, name)
 );
+
+-- What receivers hear of turns. A row is written with what it tells.
+CREATE TABLE bulletins (
+    id              TEXT PRIMARY KEY,          -- follows from receiver and event: told twice is one bulletin
+    installation_id BIGINT NOT NULL,           -- of the receiver, as in outside_services
+    receiver        TEXT NOT NULL,
+    event           TEXT NOT NULL CHECK (event IN ('ended', 'asks', 'over_budget')),
+    session_id      TEXT NOT NULL,
+    turn            INTEGER NOT NULL,
+    asks            TEXT,                      -- the kind of approval that waits
+    body            TEXT,                      -- JSON: as it was sent first; NULL: it was not tried yet
+    state           TEXT NOT NULL CHECK (state IN ('waiting', 'sent', 'given_up')),
+    tries           INTEGER NOT NULL DEFAULT 0, -- that failed
+    problem         TEXT,                      -- what was wrong with the last one, in words
+    at              DOUBLE PRECISION NOT NULL,
+    next_at         DOUBLE PRECISION NOT NULL  -- it is not tried before
+);
+CREATE INDEX bulletins_waiting ON bulletins (installation_id, receiver, at) WHERE state = 'waiting';
 
 -- Known by the digest of a cookie, which nobody who reads the store can use.
 CREATE TABLE visits (

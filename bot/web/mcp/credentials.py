@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from bot.errors import UserError
-from bot.outside import services
+from bot.outside import echoes, services
 from bot.outside.client import OutsideClient, OutsideRequest, Patience
 from bot.settings import Secret
 from bot.store import accounts
@@ -66,7 +66,7 @@ class McpCredentials:
         if GRANT not in service.options:
             found = await services.credential(self._vault, service)
             if found is not None:
-                self._hide(service, found[1].reveal(), *_halves(found[1].reveal()))
+                self._hide(service, *echoes.parts(found[1].reveal()))
             return found
         key = (service.installation, service.name)
         async with self._asking.setdefault(key, asyncio.Lock()):
@@ -145,14 +145,6 @@ def _parts(service: OutsideService, secret: str) -> tuple[str, str]:
         first, _, rest = secret.rpartition(" ")
         return first.strip(), rest
     return secret, ""
-
-
-def _halves(value: str) -> list[str]:
-    """Return the secret of a header without its scheme; of a pair in Basic, also the password."""
-    scheme, _, rest = value.partition(" ")
-    if scheme != "Basic":
-        return [rest]
-    return [rest, base64.b64decode(rest).decode("utf-8", "replace").partition(":")[2]]
 
 
 def _is_token(text: str) -> bool:

@@ -154,10 +154,8 @@ class McpDoor:
             words = messages.error(asked, messages.BAD_PARAMS, NOT_OPEN.format(caller.server))
             await say(msgspec.json.encode(words))
         elif asked.method == "tools/list":
-            found = await self._listed(caller, server)
-            await say(
-                messages.without(messages.result(asked, {"tools": found}), self._credentials.hidden(server.service))
-            )
+            found = messages.result(asked, {"tools": await self._listed(caller, server)})
+            await say(await self._without(server, msgspec.json.encode(found)))
         else:
             await self._called(caller, server, asked, say)
 
@@ -203,12 +201,18 @@ class McpDoor:
             found = await self._remote(caller, server).call(tool, arguments)
         except McpTrouble as trouble:
             found = messages.failed(str(trouble))
-        body = messages.without(messages.result(asked, found), self._credentials.hidden(server.service))
+        body = msgspec.json.encode(messages.result(asked, found))
         if len(body) > messages.MOST_RESULT_BYTES:
             words = TOO_LARGE.format(name=server.name, most=messages.MOST_RESULT_BYTES)
             found = messages.failed(words)
             body = msgspec.json.encode(messages.result(asked, found))
-        return body, not found.get("isError")
+        return await self._without(server, body), not found.get("isError")
+
+    async def _without(self, server: OpenServer, body: bytes) -> bytes:
+        hidden = self._credentials.hidden(server.service)
+        if len(body) > LARGE:
+            return await asyncio.to_thread(messages.without, body, hidden)
+        return messages.without(body, hidden)
 
     def _remote(self, caller: _Caller, server: OpenServer) -> RemoteServer:
         service = server.service

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from bot.outside import echoes
 from sandbox.agents.base import clean, one_line
 
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
@@ -188,6 +189,8 @@ def outcome(found: dict[str, Any]) -> dict[str, Any]:
         blocks.append(_text(f"[{len(content) - MOST_BLOCKS} more parts were left out]"))
     kept: dict[str, Any] = {"content": blocks}
     if isinstance(found.get("structuredContent"), dict):
+        if not is_shallow(found["structuredContent"]):
+            raise Nonsense("is nested too deeply")
         kept["structuredContent"] = found["structuredContent"]
     if found.get("isError") is True:
         kept["isError"] = True
@@ -222,12 +225,11 @@ def _text(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
-def without(document: dict[str, Any], hidden: Iterable[str]) -> bytes:
-    """Encode an answer without these secrets: a server, or a proxy before it, may repeat what it was sent."""
-    body = msgspec.json.encode(document)
+def without(body: bytes, hidden: Iterable[str]) -> bytes:
+    """Take these secrets out of an answer: a server, or a proxy before it, may repeat what it was sent."""
     for secret in hidden:
         if len(secret) < LEAST_SECRET:
             continue
-        for form in {secret, msgspec.json.encode(secret).decode()[1:-1]}:
-            body = body.replace(form.encode(), b"[redacted]")
+        for form in echoes.writings(secret):
+            body = body.replace(form, b"[redacted]")
     return body

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from bot.errors import BotError
-from bot.outside import registries, services
+from bot.outside import echoes, registries, services
 from bot.outside.addresses import OutsideAddress
 from bot.outside.client import REDIRECTS, OutsideAnswer, OutsideClient, OutsideRequest, OutsideTrouble
 from bot.registries.addresses import canonical, within
@@ -26,6 +26,8 @@ FRESH_SECONDS = 300.0
 """For so long an index is answered from the cache without asking."""
 PACKAGE_SECONDS = 86_400.0
 """A released package does not change; some registries let their owners replace one all the same."""
+LEAST_CREDENTIAL = 8
+"""A shorter one is a word, which stands in many packages."""
 PLAIN = "application/octet-stream"
 
 
@@ -47,10 +49,15 @@ class PackageQuestion:
         return self.method == "GET" and self.may_be_known
 
     @property
+    def form(self) -> str:
+        """Return the form that is asked for. A released package has one, and the client inside does not choose it."""
+        return "*/*" if self.target.immutable and self.target.use is Use.PACKAGE else self.accept
+
+    @property
     def name(self) -> str:
-        """Name it in the cache. An index has a form for each client; a package has one."""
-        form = self.accept if self.target.use is Use.INDEX else ""
-        return "\n".join((self.registry.service.address, self.target.url, form))
+        """Name it in the cache. What one credential has read, another one may not: so it names the stored registry."""
+        one = self.registry.service
+        return "\n".join((f"{one.installation} {one.name} {one.stored_at}", one.address, self.target.url, self.form))
 
 
 @dataclass
@@ -108,11 +115,11 @@ class PackageFetcher:
                     return
             try:
                 answer = await stack.enter_async_context(self._asked(question, cached))
-            except OutsideTrouble:
+            except (OutsideTrouble, RegistryInTrouble):
                 if cached is None:
                     raise
                 log.warning(
-                    "a registry did not answer; its last index is used", extra={"kind": question.registry.service.kind}
+                    "a registry did not answer; its last answer is used", extra={"kind": question.registry.service.kind}
                 )
                 yield _from_cache(question, cached)
                 return
@@ -120,7 +127,8 @@ class PackageFetcher:
                 await self._cache.confirm(account, question.name, cached.head)
                 yield _from_cache(question, cached)
                 return
-            yield await stack.enter_async_context(self._passed_on(account, question, answer))
+            forbidden = await self._forbidden(question)
+            yield await stack.enter_async_context(self._passed_on(account, question, answer, forbidden))
 
     @asynccontextmanager
     async def _asked(self, question: PackageQuestion, cached: CachedAnswer | None) -> AsyncIterator[OutsideAnswer]:
@@ -129,7 +137,7 @@ class PackageFetcher:
         address = self._own.address(target.url)
         if not target.with_credential and registries.is_named(service, address.host):
             client = self._own
-        headers = [("accept", question.accept), ("accept-encoding", "identity"), *question.headers.items()]
+        headers = [("accept", question.form), ("accept-encoding", "identity"), *question.headers.items()]
         if cached is not None and cached.head.etag:
             headers.append(("if-none-match", cached.head.etag))
         credential = await services.credential(self._vault, service) if target.with_credential else None
@@ -147,23 +155,32 @@ class PackageFetcher:
             _judge(question, answer)
             yield answer
 
+    async def _forbidden(self, question: PackageQuestion) -> tuple[bytes, ...]:
+        """List what no answer may hold: the credential, in each way of writing it."""
+        found = await services.credential(self._vault, question.registry.service)
+        texts = echoes.parts(found[1].reveal()) if found is not None and question.target.with_credential else ()
+        return tuple(form for one in texts if len(one) >= LEAST_CREDENTIAL for form in echoes.writings(one))
+
     @asynccontextmanager
     async def _passed_on(
-        self, account: str, question: PackageQuestion, answer: OutsideAnswer
+        self, account: str, question: PackageQuestion, answer: OutsideAnswer, forbidden: tuple[bytes, ...]
     ) -> AsyncIterator[PackageAnswer]:
         kind, encoding = answer.headers.get("content-type", PLAIN), answer.headers.get("content-encoding", "")
         size = answer.headers.get("content-length", "")
         found = PackageAnswer(
             answer.status,
             kind,
-            answer.chunks(MOST_OF_A_PACKAGE),
+            _without(forbidden, answer.chunks(MOST_OF_A_PACKAGE), question.registry.service.name),
             answer.address.url,
             int(size) if size.isdecimal() and len(size) < 16 else None,
             encoding if encoding != "identity" else "",
         )
         # without either, an answer that broke off looks whole
         is_framed = found.size is not None or "transfer-encoding" in answer.headers
-        is_kept = question.is_kept and answer.status == 200 and not found.encoding and is_framed
+        # a page for people, such as a sign-in, is no package: the next request may get one
+        is_page = question.target.immutable and kind.lower().startswith("text/html")
+        is_whole = answer.status == 200 and not found.encoding and is_framed
+        is_kept = question.is_kept and is_whole and not is_page
         async with self._cache.arriving() if is_kept else nullcontext() as arriving:
             if arriving is not None:
                 given = found.chunks
@@ -173,7 +190,7 @@ class PackageFetcher:
                         await arriving.write(chunk)
                         yield chunk
                     etag = answer.headers.get("etag", "")
-                    await self._cache.keep(account, question.name, arriving, kind, etag)
+                    await self._cache.keep(account, question.name, arriving, kind, etag, url=found.url)
 
                 found.chunks = noted()
             yield found
@@ -181,7 +198,19 @@ class PackageFetcher:
 
 def _from_cache(question: PackageQuestion, cached: CachedAnswer) -> PackageAnswer:
     head = cached.head
-    return PackageAnswer(200, head.content_type, cached.chunks(), question.target.url, head.size, cached=True)
+    url = head.url or question.target.url
+    return PackageAnswer(200, head.content_type, cached.chunks(), url, head.size, cached=True)
+
+
+async def _without(forbidden: tuple[bytes, ...], chunks: AsyncIterator[bytes], name: str) -> AsyncIterator[bytes]:
+    """Break an answer off that holds the credential: a registry may write it into a client's configuration."""
+    try:
+        async for chunk in echoes.without_echo(chunks, forbidden):
+            yield chunk
+    except echoes.CredentialRepeated:
+        raise RegistryRefusal(
+            502, f"The registry {name} repeats its credential in this answer, so Forgehand does not pass it on."
+        ) from None
 
 
 def _judge(question: PackageQuestion, answer: OutsideAnswer) -> None:
@@ -200,7 +229,11 @@ def _judge(question: PackageQuestion, answer: OutsideAnswer) -> None:
             "the host among the registry's further hosts.",
         )
     if answer.status >= 500:
-        raise RegistryRefusal(502, f"The registry {name} has trouble: it answered {answer.status}.")
+        raise RegistryInTrouble(502, f"The registry {name} has trouble: it answered {answer.status}.")
+
+
+class RegistryInTrouble(RegistryRefusal):
+    """The registry answers, but cannot say anything."""
 
 
 class RegistryCredentialRefused(RegistryRefusal):

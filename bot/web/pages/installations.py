@@ -26,6 +26,7 @@ from bot.web.pages import account_form
 from bot.web.pages.account_form import NOTHING, Entered, WrongFields
 from bot.web.pages.gate import Act, Fields, Gate
 from bot.web.pages.ownership import owned
+from bot.web.pages.receivers_form import ReceiversForm
 from bot.web.pages.registries_form import RegistriesForm
 from bot.web.pages.tokens_form import TokensForm
 from bot.web.pages.visitors import Visitor
@@ -43,6 +44,7 @@ class InstallationPages:
         self._vault = vault
         self._registries = RegistriesForm(gate.store, vault, settings.inside)
         self._tokens = TokensForm(gate.store, github)
+        self._receivers = ReceiversForm(gate.store, vault, settings.inside)
 
     def routes(self) -> list[BaseRoute]:
         at = "/installations/{id}"
@@ -58,6 +60,9 @@ class InstallationPages:
             "tokens": self._tokens.make,
             "tokens/revoke": self._tokens.revoke,
             "registries/forks": partial(account_form.change_on_forks, self._gate.store),
+            "receivers": self._receivers.add,
+            "receivers/test": self._receivers.test,
+            "receivers/remove": self._receivers.remove,
         }
         return [
             Route("/installations", self._gate.page(self._list)),
@@ -147,6 +152,7 @@ class InstallationPages:
             sharing=account_form.sharing_field(own, entered),
             registries=await self._registries.shown(row, own),
             tokens=await self._tokens.shown(row),
+            receivers=await self._receivers.shown(row),
             sharing_choices=account_settings.SHARING_CHOICES,
             version=account_settings.version(own),
             timeout=limits.timeout_minutes,

@@ -119,6 +119,8 @@ INSERT INTO outside_services (installation_id, purpose, name, kind, address, sco
 credential_name, stored_by, stored_at) VALUES
     (21, 'registry', 'internal', 'npm', 'https://packages.example/npm/', '@acme', '{}', 'bearer', '', 'alice',
     1790000000.0);
+INSERT INTO bulletins (id, installation_id, receiver, event, session_id, turn, state, at, next_at) VALUES
+    ('msg_1', 21, 'chat', 'ended', 'abcd1234', 1, 'waiting', 1790000100.0, 1790000100.0);
 INSERT INTO shares (token_sha256, session_id, made_by, made_by_id, of_private, made_at, ends_at) VALUES
     ('ee', 'abcd1234', 'alice', 11, 1, 1790000000.0, 1790086400.0);
 INSERT INTO api_tokens (id, secret_sha256, installation_id, name, made_by, made_by_id, repositories, kinds, may_answer,
