@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from bot.errors import GitHubRefused, UserError
 from bot.github.client import GitHubApp
+from bot.kinds import TRAITS
 from bot.models import RepoId
 from bot.store import api_tokens
 from bot.store.api_tokens import ApiToken, ScopedRepo
@@ -17,7 +18,7 @@ from bot.store.base import Store
 from bot.store.operations import DAY
 from bot.store.repos import InstallationRow
 
-KINDS = ("run", "ask", "plan", "review")
+STARTABLE = tuple(name for name, traits in TRAITS.items() if traits.by_api)
 PREFIX = "fhat_"
 MOST_DAYS = 365
 MOST_USD = 100_000.0
@@ -67,8 +68,8 @@ def _checked(wish: TokenWish) -> tuple[float, int]:
         raise UserError("The name has 1 to 40 lower-case letters, digits and hyphens, such as nightly-ci.")
     if not wish.repositories or len(wish.repositories) > MOST_REPOSITORIES:
         raise UserError(f"Name 1 to {MOST_REPOSITORIES} repositories, such as octo-org/shop.")
-    if not wish.kinds or set(wish.kinds) - set(KINDS):
-        raise UserError(f"Choose at least one kind of turn: {', '.join(KINDS)}.")
+    if not wish.kinds or set(wish.kinds) - set(STARTABLE):
+        raise UserError(f"Choose at least one kind of turn: {', '.join(STARTABLE)}.")
     try:
         budget, days = float(wish.budget_usd.removeprefix("$")), int(wish.days)
     except ValueError:

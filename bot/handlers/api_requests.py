@@ -81,7 +81,7 @@ async def _remark(asked: ApiAsked, token: ApiToken, desk: Desk) -> ApiRemark | s
     try:
         view = await reads.repo(asked.repository)
         if view.id != asked.repo_id:
-            return on_api.no_repository(asked.repository)
+            return on_api.no_thread(asked.repository, asked.number)
         repo = Repo(view.id, view.owner, view.name, view.private, view.default_branch)
         issue = await reads.issue(repo, asked.number)
     except NotFound:

@@ -5,6 +5,7 @@ from bot.models import Outcome
 
 TRAITS = Traits(
     name="ask",
+    by_api=True,
     does=Does.READS,
     task="Answer the request. Change no file: nothing you change will be kept.",
     unchanged=Outcome.ANSWERED,

@@ -4,6 +4,7 @@ from bot.kinds.shape import Does, Traits
 
 TRAITS = Traits(
     name="plan",
+    by_api=True,
     does=Does.READS,
     task=(
         "Write a plan for the request and change no file. Your last message is the plan itself, whole; it needs no "

@@ -8,6 +8,7 @@ from bot.kinds.shape import Does, Traits, TurnPart
 
 TRAITS = Traits(
     name="review",
+    by_api=True,
     does=Does.READS,
     task=(
         "Review the pull request under the request's points of view, and change no file. Look for what is wrong, "

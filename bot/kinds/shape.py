@@ -57,6 +57,8 @@ class Traits:
     """The live comment repeats the command in front of the request."""
     one_answer: bool = False
     """The agent's last message is one thing, with no room for answers to discussions of the diff."""
+    by_api: bool = False
+    """A token of the API may allow it."""
     goes_on: bool = False
     """`continue` after a cut goes on as this kind instead of plain work."""
     repeatable: bool = True

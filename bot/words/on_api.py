@@ -16,9 +16,5 @@ def spent(budget_usd: float) -> str:
     )
 
 
-def no_repository(name: str) -> str:
-    return f"{shown(name, 200)} is another repository now than when the token was made. Ask for a new token."
-
-
 def no_thread(name: str, number: int) -> str:
     return f"There is no issue or pull request #{number} in {shown(name, 200)} that Forgehand may see."

@@ -6,15 +6,18 @@ import asyncio
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis import GenerationMode, checks
 from schemathesis.core.result import Ok
 
 from bot.simulation.anthropic import Call, Say, Script, Wait
+from bot.token_making import STARTABLE
 from bot.web.api import openapi
+from bot.web.api.shapes import Kind
 from tests.api.tokens import api_client
 from tests.world import World
 from tests.world.command_line import forgehand
@@ -65,6 +68,7 @@ async def test_api_token_steers_stops_and_ends_also_from_the_command_line(world:
         assert (await program.get(f"/sessions/{session}")).status_code == 401
 
 
+@pytest.mark.quick("bot.web.api")
 async def test_api_approval_answers_a_plan_in_its_makers_name(world: World) -> None:
     world.model.default(Script([Say("1. Look. 2. Fix.")]))
     async with world.bot() as service, api_client(world, service.url, kind_plan="yes", may_answer="yes") as program:
@@ -82,6 +86,7 @@ async def test_api_approval_answers_a_plan_in_its_makers_name(world: World) -> N
 
 async def test_api_keeps_to_its_openapi_document_whatever_schemathesis_sends(world: World) -> None:
     """No repository of the token has a name that comes up by chance, so nothing starts."""
+    assert get_args(Kind) == STARTABLE
     schema = schemathesis.openapi.from_dict(json.loads(openapi.document()))
     async with world.bot() as service, api_client(world, service.url) as program:
         token = {"Authorization": f"Bearer {program.secret}"}

@@ -61,5 +61,6 @@ def known() -> frozenset[str]:
     readers = [Recorder({**needed(), **more}) for more in ({}, CLOUD, BEDROCK, VERTEX)]
     for reader in readers:
         settings.read(reader)
+        settings.read_api_token(reader)
     asked = {name for reader in readers for name in reader.asked if not name.endswith("_FILE")}
     return frozenset(asked - OF_THE_SYSTEM)

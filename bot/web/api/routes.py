@@ -160,17 +160,20 @@ class ApiRoutes:
                 spent_usd=account.spent_usd,
                 turns=shown,
                 approvals=[
-                    ApprovalAsked(one.id, one.kind.value, one.turn, one.asked_at, self._asks(one.matter))
+                    ApprovalAsked(
+                        one.id,
+                        one.kind.value,
+                        one.turn,
+                        one.asked_at,
+                        self._redactor.redact(str(one.matter.get("shown") or one.matter.get("plan") or ""))[
+                            :MOST_SHOWN
+                        ],
+                    )
                     for one in asked
                     if one.state is ApprovalState.OPEN
                 ],
             )
         )
-
-    def _asks(self, matter: dict[str, object]) -> str:
-        """Say what the approval showed to people."""
-        text = str(matter.get("shown") or matter.get("plan") or "")
-        return self._redactor.redact(text)[:MOST_SHOWN]
 
     async def _events(self, request: Request, token: ApiToken) -> Response:
         session = await self._session(request, token)

@@ -10,7 +10,7 @@ from bot.github.client import GitHubApp
 from bot.store import api_tokens
 from bot.store.base import Store
 from bot.store.repos import InstallationRow
-from bot.token_making import KINDS, TokenWish
+from bot.token_making import STARTABLE, TokenWish
 from bot.web.pages.gate import Fields
 from bot.web.pages.visitors import Visitor
 
@@ -24,7 +24,7 @@ class TokensForm:
         """Return what the page's part shows."""
         return {
             "made": await api_tokens.of_installation(self._store, row.id),
-            "kinds": KINDS,
+            "kinds": STARTABLE,
             "now": self._store.now(),
             "most_days": token_making.MOST_DAYS,
         }
@@ -33,7 +33,7 @@ class TokensForm:
         wish = TokenWish(
             fields.get("token", ""),
             tuple(fields.get("token_repositories", "").replace(",", " ").split()),
-            tuple(kind for kind in KINDS if fields.get(f"kind_{kind}") == "yes"),
+            tuple(kind for kind in STARTABLE if fields.get(f"kind_{kind}") == "yes"),
             fields.get("token_budget", ""),
             fields.get("token_days", ""),
             fields.get("may_answer") == "yes",
