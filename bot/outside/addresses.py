@@ -13,7 +13,9 @@ from bot.settings.inside import NAME, InsideHosts
 LONGEST = 8_000
 IP = ipaddress.IPv4Address | ipaddress.IPv6Address
 _PLAIN = re.compile(r"[!-~]+")
-_NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_UNICAST = ipaddress.IPv6Network("2000::/3")
+"""What is routed in public. Beyond it are site-local, translated and local NAT64 addresses that may look public."""
 _CLOUDS = frozenset({ipaddress.IPv4Address("168.63.129.16")})
 """Addresses that look public, but lead to the machine's own cloud: Azure's agent answers at this one."""
 
@@ -97,8 +99,9 @@ def _meant(ip: IP) -> list[IP]:
     found: list[IP] = [ip]
     if isinstance(ip, ipaddress.IPv6Address):
         found += [one for one in (ip.ipv4_mapped, ip.sixtofour, *(ip.teredo or ())) if one is not None]
-        if any(ip in net for net in _NAT64) or ip.packed[:12] == bytes(12):
+        if ip in _NAT64:
             found.append(ipaddress.IPv4Address(ip.packed[12:]))
-        if ip.scope_id is not None:
+        is_odd = ip not in _UNICAST and ip not in _NAT64 and ip.ipv4_mapped is None
+        if is_odd or ip.scope_id is not None:
             found.append(ipaddress.IPv6Address("fe80::1"))
     return found

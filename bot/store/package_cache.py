@@ -4,8 +4,8 @@
     packages/ACCOUNT/bytes/SHA256                    the bytes
     packages/arriving/…                              not complete yet; nobody reads these
 
-Bytes are named by their hash and hashed again before they are used, so a torn or damaged file is a miss. One process
-holds a data directory, so the sizes in memory are true.
+Bytes are named by their hash and hashed again before they are used, so a torn or damaged file is a miss. A large file is
+hashed again only after it has changed. One process holds a data directory, so the sizes in memory are true.
 """
 
 from __future__ import annotations
@@ -29,8 +29,13 @@ import msgspec
 
 log = logging.getLogger(__name__)
 
+BYTES, ANSWERS = "bytes", "answers"
 BLOCK = 1 << 20
 OpenBytes = io.BufferedReader | io.BytesIO
+FileState = tuple[int, int, int]
+"""Inode, size and time of the last change."""
+HEAD_SIZE = 4096
+"""What the file of a question takes on a disk. Any number of questions may have the same bytes for an answer."""
 _SHARE = 2
 """One account has at most this part of the room."""
 
@@ -138,8 +143,10 @@ class PackageCache:
         self._room = room
         self._clock = clock
         self._used: OrderedDict[tuple[str, str], int] = OrderedDict()
-        """Sizes by account and hash, the last used at the end."""
+        """Sizes by account and path below its folder, the last used at the end."""
         self._totals: dict[str, int] = {}
+        self._hashed: dict[Path, FileState] = {}
+        """Large files that this process has found whole, as they were then."""
         self._arriving = ArrivingRoom(room // _SHARE)
         self._changing = asyncio.Lock()
         self._is_read = False
@@ -148,14 +155,16 @@ class PackageCache:
         """Return the answer to a question if it is here and whole."""
         await self._read()
         place = self._answer(account, question)
-        head, file = await asyncio.to_thread(_found, place, self._bytes(account))
+        head, file = await asyncio.to_thread(_found, place, self._bytes(account), self._hashed)
         if head is None:
             return None
         if file is None:
             await asyncio.to_thread(place.unlink, missing_ok=True)
-            self._forget((account, head.sha256))
+            self._forget((account, f"{BYTES}/{head.sha256}"))
+            self._forget((account, f"{ANSWERS}/{place.name}"))
             return None
-        self._use(account, head.sha256, head.size)
+        self._use(account, f"{BYTES}/{head.sha256}", head.size)
+        self._use(account, f"{ANSWERS}/{place.name}", HEAD_SIZE)
         return CachedAnswer(head, file)
 
     @asynccontextmanager
@@ -183,7 +192,8 @@ class PackageCache:
         target, place = self._bytes(account) / sha256, self._answer(account, question)
         async with self._changing:
             await asyncio.to_thread(_publish, answer.path, target, place, head)
-            self._use(account, sha256, head.size)
+            self._use(account, f"{BYTES}/{sha256}", head.size)
+            self._use(account, f"{ANSWERS}/{place.name}", HEAD_SIZE)
             await asyncio.to_thread(_remove, self._evicted(account))
         return head
 
@@ -200,8 +210,8 @@ class PackageCache:
     def size(self) -> int:
         return sum(self._totals.values())
 
-    def _use(self, account: str, sha256: str, size: int) -> None:
-        name = (account, sha256)
+    def _use(self, account: str, path: str, size: int) -> None:
+        name = (account, path)
         if name not in self._used:
             self._totals[account] = self._totals.get(account, 0) + size
         self._used[name] = size
@@ -209,7 +219,9 @@ class PackageCache:
 
     def _forget(self, name: tuple[str, str]) -> Path:
         self._totals[name[0]] = self._totals.get(name[0], 0) - self._used.pop(name, 0)
-        return self._bytes(name[0]) / name[1]
+        path = self._folder / name[0] / name[1]
+        self._hashed.pop(path, None)
+        return path
 
     def _evicted(self, account: str) -> list[Path]:
         gone = []
@@ -226,15 +238,15 @@ class PackageCache:
         async with self._changing:
             if self._is_read:
                 return
-            for account, sha256, size in await asyncio.to_thread(_listed, self._folder):
-                self._use(account, sha256, size)
+            for account, path, size in await asyncio.to_thread(_listed, self._folder):
+                self._use(account, path, size)
             self._is_read = True
 
     def _bytes(self, account: str) -> Path:
-        return self._folder / account / "bytes"
+        return self._folder / account / BYTES
 
     def _answer(self, account: str, question: str) -> Path:
-        return self._folder / account / "answers" / hashlib.sha256(question.encode()).hexdigest()
+        return self._folder / account / ANSWERS / hashlib.sha256(question.encode()).hexdigest()
 
 
 def _head(place: Path) -> CachedHead | None:
@@ -244,28 +256,32 @@ def _head(place: Path) -> CachedHead | None:
         return None
 
 
-def _found(place: Path, folder: Path) -> tuple[CachedHead | None, OpenBytes | None]:
+def _found(place: Path, folder: Path, hashed: dict[Path, FileState]) -> tuple[CachedHead | None, OpenBytes | None]:
     head = _head(place)
-    return head, None if head is None else _verified(folder / head.sha256)
+    return head, None if head is None else _verified(folder / head.sha256, hashed)
 
 
-def _verified(path: Path) -> OpenBytes | None:
-    """Open bytes that are still what their name says."""
+def _verified(path: Path, hashed: dict[Path, FileState]) -> OpenBytes | None:
+    """Open bytes that are still what their name says. A large file is hashed once: a client may ask again and again."""
     try:
         file: OpenBytes = path.open("rb")
     except OSError:
         return None
-    if os.fstat(file.fileno()).st_size <= BLOCK:
+    status = os.fstat(file.fileno())
+    state = (status.st_ino, status.st_size, status.st_mtime_ns)
+    if status.st_size <= BLOCK:
         with file as small:
             file = io.BytesIO(small.read())  # so that it is read once, and in this thread
-    if hashlib.file_digest(file, "sha256").hexdigest() != path.name:
+    if hashed.get(path) != state and hashlib.file_digest(file, "sha256").hexdigest() != path.name:
         log.warning("a cached package is damaged and is fetched again", extra={"sha256": path.name})
         file.close()
         path.unlink(missing_ok=True)
         return None
     file.seek(0)
+    if status.st_size > BLOCK:
+        hashed[path] = state
     with contextlib.suppress(OSError):  # it was evicted just now
-        os.utime(path)
+        os.utime(path, ns=(time.time_ns(), status.st_mtime_ns))  # the time of its last use
     return file
 
 
@@ -288,13 +304,16 @@ def _remove(paths: list[Path]) -> None:
 
 
 def _listed(folder: Path) -> list[tuple[str, str, int]]:
-    """List the bytes that are here, the last used at the end; remove what is incomplete or without bytes."""
+    """List the files that are here, the last used at the end; remove what is incomplete or without bytes."""
     _remove(list((folder / "arriving").glob("*")))
-    found = [(path.stat(), path) for path in folder.glob("*/bytes/*")]
-    whole = {path for _, path in found}
-    for place in folder.glob("*/answers/*"):
+    held = {path: path.stat() for path in folder.glob(f"*/{BYTES}/*")}
+    found = [(status.st_atime, path, status.st_size) for path, status in held.items()]
+    for place in folder.glob(f"*/{ANSWERS}/*"):
         head = _head(place)
-        if head is None or "." in place.name or place.parent.parent / "bytes" / head.sha256 not in whole:
+        bytes_of = place.parent.parent / BYTES / head.sha256 if head else None
+        if bytes_of not in held or "." in place.name:
             place.unlink(missing_ok=True)
-    found.sort(key=lambda one: one[0].st_mtime)
-    return [(path.parent.parent.name, path.name, status.st_size) for status, path in found]
+        else:
+            found.append((held[bytes_of].st_atime, place, HEAD_SIZE))
+    found.sort(key=lambda one: one[0])
+    return [(path.parent.parent.name, f"{path.parent.name}/{path.name}", size) for _, path, size in found]

@@ -120,7 +120,11 @@ async def test_every_trouble_of_a_server_is_one_sentence(rig: Rig, monkeypatch: 
     assert len(paths) == 1
 
 
-async def test_a_server_that_is_down_says_so_when_a_tool_is_called(rig: Rig) -> None:
+async def test_a_server_that_is_down_says_so_when_a_tool_is_called(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(remote, "LISTING_SECONDS", 0.5)
+        rig.server.listing_faults = ["silent"]
+        assert "did not list its tools within" in (await rig.tools())["find_issue"]["description"]
     rig.server.listing_faults = ["500"]
     assert "answered with the status 500" in (await rig.tools())["find_issue"]["description"]
     for url, words in (("http://127.0.0.1:9/mcp", "could not be reached"), (rig.server.url + "x", "the status 404")):

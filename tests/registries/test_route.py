@@ -16,6 +16,9 @@ from bot.outside import services
 from bot.settings import Secret
 from bot.simulation.registries import NEIGHBOUR, archives
 from bot.store import gateway
+from bot.store.accounts import OPERATOR
+from bot.web.packages import MOST_AT_ONCE
+from bot.web.packages.fetching import MOST_OF_AN_ACCOUNT
 from tests.world.package_gateway import ACCOUNT, KEY, LOOPBACK, SECRET, PackageRig, rigged
 
 TURN_TOKEN = {"model": "claude-sonnet-5-5", "budget_usd": 1.0}
@@ -215,6 +218,35 @@ async def test_a_large_package_streams_and_a_broken_one_is_seen(rig: PackageRig)
         assert sum([len(chunk) async for chunk in answer.aiter_raw()]) == size
     assert _peak() - before < 30 << 20, "stand-in, gateway and client together hold a few blocks"
     assert [one.bytes for one in await rig.noted()] == [size]
+
+
+async def test_one_session_takes_neither_all_connections_nor_all_memory(rig: PackageRig) -> None:
+    """A registry of one account that never answers, and one whose indexes are huge, hold up nobody else."""
+    service = await rig.stored("generic")
+    await services.keep(
+        rig.store, rig.vault, replace(service, installation=OPERATOR), Secret(SECRET), account="all", inside=LOOPBACK
+    )
+    await rig.stored("npm")
+    rig.registries.shelf("generic").plain |= {"slow": b"slow", "x": b"the file"}
+    released = rig.registries.held["/private/generic/slow"] = asyncio.Event()
+    at = "/gateway/packages/generic/"
+    tokens = [await rig.opened("generic", "npm") for _ in range(2)]
+    slow = [asyncio.create_task(raw(rig, f"{at}slow", token=token)) for token in tokens for _ in range(MOST_AT_ONCE)]
+    async with asyncio.timeout(20):
+        while len(rig.registries.asked("slow")) < MOST_OF_AN_ACCOUNT:
+            await asyncio.sleep(0)
+        other = await rig.opened("generic", installation=type(ACCOUNT)(8))
+        assert "the file" in await raw(rig, f"{at}x", token=other)
+        assert len(rig.registries.asked("slow")) == MOST_OF_AN_ACCOUNT
+        released.set()
+        assert all("slow" in one for one in await asyncio.gather(*slow)), "the others have waited"
+
+    rig.registries.documents |= {
+        f"/private/npm/huge{n}": ("application/json", b'{"a":"' + bytes([97]) * (24 << 20) + b'"}') for n in range(6)
+    }
+    found = await asyncio.gather(*(raw(rig, f"/gateway/packages/npm/huge{n}", token=tokens[0]) for n in range(6)))
+    statuses = [one[9:12] for one in found]
+    assert {"200", "429"} >= set(statuses) and "429" in statuses, "a token holds so much at a time, and no more"
 
 
 def _peak() -> int:

@@ -61,6 +61,8 @@ class SimulatedRegistries:
     """Answers with their types, that stand in for a registry's own: an index made by someone hostile."""
     statuses: dict[str, int] = field(default_factory=dict)
     """What paths answer instead: a registry in trouble."""
+    held: dict[str, asyncio.Event] = field(default_factory=dict)
+    """Paths that answer only after an event."""
     delay_seconds: float = 0.0
     """How far away they are: each answer comes so much later."""
     bytes_per_second: float = math.inf
@@ -95,6 +97,8 @@ class SimulatedRegistries:
     def _app(self, answer: Callable[[Request], Response]) -> Starlette:
         async def answered(request: Request) -> Response:
             response = answer(request)
+            if event := self.held.get(request.url.path):
+                await event.wait()
             size = 0 if isinstance(response, StreamingResponse) else len(response.body)
             if wait := self.delay_seconds + size / self.bytes_per_second:
                 await asyncio.sleep(wait)

@@ -19,6 +19,8 @@ from sandbox.agents.base import one_line
 
 CALL_SECONDS = 120.0
 HELLO_SECONDS = 20.0
+LISTING_SECONDS = 30.0
+"""For all pages together: an agent, or an owner at a page, waits for them."""
 END_SECONDS = 5.0
 MOST_BYTES = 4 << 20
 """The most of one answer with everything beside it. A result that passes is smaller."""
@@ -65,6 +67,13 @@ class RemoteServer:
 
     async def tools(self) -> list[Any]:
         """List what the server says of its tools, page by page. Raise McpTrouble."""
+        try:
+            async with asyncio.timeout(LISTING_SECONDS):
+                return await self._listed()
+        except TimeoutError:
+            raise self._trouble(f"did not list its tools within {LISTING_SECONDS:.0f} seconds") from None
+
+    async def _listed(self) -> list[Any]:
         found: list[Any] = []
         params: dict[str, Any] = {}
         for _ in range(MOST_PAGES):

@@ -34,7 +34,7 @@ from bot.registries.shape import (
 )
 from bot.settings import Secret
 from bot.store.base import Store
-from bot.web.gateway.clients import GatewayRefusal, Room, read_body
+from bot.web.gateway.clients import GatewayRefusal, RequestPlace, Room, read_body
 from bot.web.packages.fetched import FetchedPackages
 from bot.web.packages.fetching import PackageAnswer, PackageFetcher, PackageQuestion
 from bot.web.packages.opened import OpenedRegistries, Openings, shown_token
@@ -48,7 +48,7 @@ MOST_AT_ONCE = 64
 WHOLE_SECONDS = 900.0
 BODY_SECONDS = 30.0
 FINISHING_SECONDS = 1.0
-THREADED = 64 << 10
+THREADED = 16 << 10
 """Larger indexes are rewritten in a thread."""
 _ROUTE = re.compile(r"([a-z0-9-]{1,40})/(.*)", re.DOTALL)
 _INSIDE = re.compile(r"(?:127\.0\.0\.1|localhost):[0-9]{1,5}")
@@ -81,9 +81,9 @@ class PackageGateway:
         try:
             place = _place(scope)
             opened = await self._openings.of(place.token or shown_token(scope["headers"]))
-            with self._room.place(opened.sha256, MOST_AT_ONCE, opened.installation):
+            with self._room.place(opened.sha256, MOST_AT_ONCE, opened.installation) as room:
                 question, page = await self._question(scope, receive, opened, place)
-                work = self._answer(opened, question, page, answering.send)
+                work = self._answer(question, page, room, answering.send)
                 await _while_connected(receive, work)
         except ClientDisconnect:
             return
@@ -113,27 +113,33 @@ class PackageGateway:
         if not _INSIDE.fullmatch(inside):
             raise RegistryRefusal(400, "The Host header must be the forwarder's own address.")
         page = IndexPage(target.url, "", f"http://{inside}{PATH}{registry.service.name}/", registry.signer)
-        return PackageQuestion(method, registry, target, accept, body, beside), page
+        return PackageQuestion(method, opened, registry, target, accept, body, beside), page
 
-    async def _answer(self, opened: OpenedRegistries, question: PackageQuestion, page: IndexPage, send: Send) -> None:
+    async def _answer(self, question: PackageQuestion, page: IndexPage, room: RequestPlace, send: Send) -> None:
         async with (
             asyncio.timeout(WHOLE_SECONDS),
-            self._fetcher.answer(str(opened.installation), question) as answer,
+            self._fetcher.answer(question) as answer,
         ):
             if question.target.rewritten and answer.status == 200 and question.method == "GET":
-                size = await self._rewritten(question, page, answer, send)
+                size = await self._rewritten(question, page, answer, room, send)
             else:
                 size = await _streamed(question, answer, send)
         self.outcomes["cached" if answer.cached else "fetched"] += 1
         self.bytes["cache" if answer.cached else "registry"] += size
         if (package := question.target.package) is not None and answer.status == 200 and question.method == "GET":
-            self._fetched.note(opened.key, question.registry.service.name, package, size, cached=answer.cached)
+            self._fetched.note(question.opened.key, question.registry.service.name, package, size, cached=answer.cached)
 
-    async def _rewritten(self, question: PackageQuestion, page: IndexPage, answer: PackageAnswer, send: Send) -> int:
-        body = await answer.whole()
+    async def _rewritten(
+        self, question: PackageQuestion, page: IndexPage, answer: PackageAnswer, room: RequestPlace, send: Send
+    ) -> int:
+        body = await answer.whole(room.take)
         there = IndexPage(answer.url, answer.content_type, page.inside, page.signer)
         rewrite = question.registry.door.dialect.rewrite
-        found = await asyncio.to_thread(rewrite, body, there) if len(body) > THREADED else rewrite(body, there)
+        if len(body) > THREADED:
+            async with room.reading():  # it computes for seconds, so one at a time
+                found = await asyncio.to_thread(rewrite, body, there)
+        else:
+            found = rewrite(body, there)
         await send(_start(200, answer.content_type, len(found)))
         await send({"type": "http.response.body", "body": found})
         return len(body)

@@ -17,7 +17,9 @@ from bot.registries.shape import MOST_OF_AN_INDEX, RegistryRefusal, RegistryTarg
 from bot.settings.inside import InsideHosts
 from bot.store.package_cache import CachedAnswer, PackageCache
 from bot.vault import Vault
-from bot.web.packages.opened import OpenedRegistry
+from bot.web.gateway.clients import Take
+from bot.web.packages.opened import OpenedRegistries, OpenedRegistry
+from bot.web.packages.shares import PackageShares
 
 log = logging.getLogger("bot.web.packages")
 
@@ -26,6 +28,9 @@ FRESH_SECONDS = 300.0
 """For so long an index is answered from the cache without asking."""
 PACKAGE_SECONDS = 86_400.0
 """A released package does not change; some registries let their owners replace one all the same."""
+MOST_OF_AN_ACCOUNT = 48
+MOST_OF_A_TOKEN = 24
+"""Requests that are with registries at a time; all accounts share the client's connections."""
 LEAST_CREDENTIAL = 8
 """A shorter one is a word, which stands in many packages."""
 PLAIN = "application/octet-stream"
@@ -34,6 +39,7 @@ PLAIN = "application/octet-stream"
 @dataclass(frozen=True)
 class PackageQuestion:
     method: str
+    opened: OpenedRegistries
     registry: OpenedRegistry
     target: RegistryTarget
     accept: str
@@ -71,8 +77,8 @@ class PackageAnswer:
     encoding: str = ""
     cached: bool = False
 
-    async def whole(self) -> bytes:
-        """Read an index, uncompressed."""
+    async def whole(self, take: Take) -> bytes:
+        """Read an index, uncompressed; `take` refuses if too many of them are held."""
         parts, size, limit = list[bytes](), 0, MOST_OF_AN_INDEX
         unzip = zlib.decompressobj(wbits=31) if self.encoding in ("gzip", "x-gzip") else None
         if self.encoding and unzip is None:
@@ -83,6 +89,7 @@ class PackageAnswer:
             except zlib.error:
                 raise RegistryRefusal(502, "An index of the registry cannot be unpacked.") from None
             size += len(part)
+            take(len(part))
             if size > limit or (unzip and unzip.unconsumed_tail):
                 raise RegistryRefusal(502, f"An index of the registry is larger than {limit >> 20} MiB.")
             parts.append(part)
@@ -95,6 +102,7 @@ class PackageFetcher:
     def __init__(self, vault: Vault, inside: InsideHosts, cache: PackageCache) -> None:
         self._vault = vault
         self._cache = cache
+        self._shares = PackageShares(of_account=MOST_OF_AN_ACCOUNT, of_token=MOST_OF_A_TOKEN)
         self._own = OutsideClient(inside)
         self._foreign = OutsideClient(InsideHosts())
 
@@ -103,7 +111,8 @@ class PackageFetcher:
         await self._foreign.close()
 
     @asynccontextmanager
-    async def answer(self, account: str, question: PackageQuestion) -> AsyncIterator[PackageAnswer]:
+    async def answer(self, question: PackageQuestion) -> AsyncIterator[PackageAnswer]:
+        account = str(question.opened.installation)
         async with AsyncExitStack() as stack:
             cached = await self._cache.find(account, question.name) if question.may_be_known else None
             if cached is not None:
@@ -113,6 +122,7 @@ class PackageFetcher:
                 if 0 <= age < (PACKAGE_SECONDS if question.target.immutable else fresh):
                     yield _from_cache(question, cached)
                     return
+            await stack.enter_async_context(self._shares.place(account, question.opened.sha256))
             try:
                 answer = await stack.enter_async_context(self._asked(question, cached))
             except (OutsideTrouble, RegistryInTrouble):
