@@ -150,7 +150,7 @@ class Rig:
         await sender.close()
 
     async def until(self, holds: Callable[[], Awaitable[bool]], sender: BulletinSender) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not await holds():
                 sender.loop.wake()
                 await asyncio.sleep(0)
