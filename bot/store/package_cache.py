@@ -4,8 +4,8 @@
     packages/ACCOUNT/bytes/SHA256                    the bytes
     packages/arriving/…                              not complete yet; nobody reads these
 
-Bytes are named by their hash and hashed again before they are used, so a torn or damaged file is a miss. A large file is
-hashed again only after it has changed. One process holds a data directory, so the sizes in memory are true.
+Bytes are named by their hash and hashed again before they are used, so a torn or damaged file is a miss. A large file
+is hashed again only after it has changed. One process holds a data directory, so the sizes in memory are true.
 """
 
 from __future__ import annotations
