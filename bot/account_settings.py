@@ -143,15 +143,18 @@ def triggers(choices: Choices) -> Triggers:
     return Triggers(**set_here)  # type: ignore[arg-type]  # `read_triggers` has checked them
 
 
-def defaults(choices: Choices, file: str | None, account: str) -> LayeredConfig:
+def defaults(choices: Choices, file: str | None, account: str, *, silent: bool = False) -> LayeredConfig:
     """Lay the account's file over the triggers of its page. The page's triggers are for repositories without a file:
-    leave them out for others."""
+    leave them out for others. With `silent`, leave out the file's words for agents."""
     page = triggers(choices)
     set_here = [name for name in TRIGGERS if (one := choices.get(name)) and one.value]
     found = LayeredConfig().under(
         ConfigLayer(RepoConfig(triggers=page), {f"triggers.{name}": ConfigOrigin(PAGE) for name in set_here})
     )
-    return found.under(layers.of_file(file, f"{PATH} of {account}/.github")) if file is not None else found
+    if file is None:
+        return found
+    layer = layers.of_file(file, f"{PATH} of {account}/.github")
+    return found.under(layer.silent() if silent else layer)
 
 
 def source(whose: str, choice: SettingChoice | None) -> str:

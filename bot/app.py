@@ -119,7 +119,7 @@ async def running(
         stack.callback(ways_in.closing)
         services = await _assemble(stack, _Given(settings, store, redactor, notices, found), choice, clock)
         notices.on(Topic.ACCESS, site.doubt)
-        work = ServiceLoops(services, notices, found.replicas, began)
+        work = ServiceLoops(services, notices, kept, found, began)
         await work.begin(stack)
         health.ready(work.parts(), choice.provider)
         await stack.enter_async_context(

@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 LoopName = Literal[
     "admission",
     "beats",
+    "bulletins",
     "check_runs",
     "ci_rounds",
     "claims",

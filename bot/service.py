@@ -24,6 +24,8 @@ from bot.live.check_runs import CheckBoard
 from bot.loops import Loop, LoopName, background
 from bot.models import TurnKey
 from bot.notices import Notices, Topic
+from bot.outside.posting import Links
+from bot.outside.sending import BulletinSender
 from bot.replicas import Duties, Replicas
 from bot.sessions.admission import Admission
 from bot.sessions.environments import meter
@@ -35,6 +37,7 @@ from bot.store import environments, spend
 from bot.store import replicas as rows
 from bot.store.base import Store
 from bot.store.replicas import REPLACED, Joining
+from bot.vault import Vault
 from bot.web.delivery_log import DeliveryLog, LogReading
 from bot.web.health import Parts
 
@@ -87,7 +90,9 @@ def _give_way() -> None:
 class ServiceLoops:
     """The loops. They end in reverse: nothing new may start while running turns are drained."""
 
-    def __init__(self, services: Services, notices: Notices, replicas: Replicas | None, began: float) -> None:
+    def __init__(
+        self, services: Services, notices: Notices, vault: Vault, colleagues: Colleagues, began: float
+    ) -> None:
         self.services = services
         self.desk = Desk(
             settings=services.settings,
@@ -101,7 +106,9 @@ class ServiceLoops:
             clock=services.clock,
         )
         self._notices = notices
-        self._replicas = replicas
+        self._replicas = colleagues.replicas
+        self._vault = vault
+        self._may_act = colleagues.may_act
         self._began = began
         self._flow = Flow(services)
         self._loops: dict[LoopName, Loop] = {}
@@ -168,6 +175,7 @@ class ServiceLoops:
         loops.append(CheckBoard(services.store, services.outbound).loop)
         shown = Gathering(services.store, settings.limits, settings.command, services.clock)
         quotas = services.board.quotas
+        loops.append(self._bulletins())
         loops.append(DashboardBoard(shown, services.github, services.outbound, quotas, notices).loop)
         if "strays" in self._loops and settings.e2b is not None:
             loops.append(self._loops["strays"])
@@ -176,6 +184,14 @@ class ServiceLoops:
         for loop in loops:
             notices.on_missed(loop.wake)
         await self._start(self._leading, loops)
+
+    def _bulletins(self) -> Loop:
+        services, settings = self.services, self.services.settings
+        links = Links(settings.github.url, settings.pages_url)
+        sender = BulletinSender(services.store, self._vault, settings.inside, links, self._may_act)
+        self._leading.push_async_callback(sender.close)
+        self._notices.on(Topic.QUEUE, sender.loop.wake)
+        return sender.loop
 
     async def _step_down(self) -> None:
         """Hand over at once: what ends from here on is for the next leader."""

@@ -25,7 +25,7 @@ TERMS = (
 """People read this when they choose the token."""
 APP = "FORGEHAND_APP"
 """The GitHub App, as `registration` packs it."""
-OUTSIDE = ("registry:", "mcp:")
+OUTSIDE = ("registry:", "mcp:", "receiver:")
 """The beginnings of the names of outside services' secrets (`store/outside_services`)."""
 CHECK = "_check"
 """A row whose value is known: it tells a wrong key before there is any secret."""

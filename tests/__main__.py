@@ -20,8 +20,8 @@ BIN = Path(sys.executable).parent
 CHECKS = (("ruff", "format", "--check", "."), ("ruff", "check", "."))
 BESIDE = (("mypy",), ("lint-imports",))
 """They take more than a minute of one core, so they run beside the tests, and behind them in the line for it."""
-WORKERS = min(4, (os.cpu_count() or 1) + 1)
-"""Tests wait for processes of theirs about as long as they compute; more workers only miss limits of time."""
+WORKERS = min(8, 2 * (os.cpu_count() or 1) + 1)
+"""Tests wait longer for processes of theirs than they compute."""
 QUICK = "--quick"
 TESTS = ("pytest", "-q", "--tb", "native", "-n", str(WORKERS), "--dist", "load", "--maxschedchunk", "1")
 """One test at a time to whoever is free: `conftest` puts the long ones first, so that all workers end together. Native

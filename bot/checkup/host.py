@@ -15,10 +15,11 @@ from bot.checkup.lines import CheckupFinding, bad, good, warning
 from bot.errors import BotError, SettingsError
 from bot.sessions.money.budget import Prices, UnknownPrice
 from bot.settings import Address, ModelSettings, Settings
-from bot.store import operations
+from bot.store import bulletins, operations
 from bot.store.base import Store, place
 from bot.store.bucket.faults import BucketTrouble
 from bot.store.bucket.trial import try_out
+from bot.store.bulletins import ReceiverStanding
 from bot.store.files import KeptFiles
 from sandbox.agents import claude_binary
 from sandbox.choice import choose
@@ -71,6 +72,7 @@ async def _database(where: Address) -> list[CheckupFinding]:
             if broken := await store.backend.check():
                 return [bad("database", broken[0], "Restore a backup that was made with `forgehand db backup`.")]
             since, shared = await operations.paused_at(store), await server.examine(store)
+            standings = await bulletins.standings(store)
     except BotError as error:
         return [bad("database", str(error), "Start `forgehand serve` once after an upgrade, or restore a backup.")]
     found = [good("database", f"{store.name} is sound."), *shared]
@@ -78,7 +80,15 @@ async def _database(where: Address) -> list[CheckupFinding]:
         at = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%d %H:%M UTC")
         fix = "`forgehand resume` starts what is waiting."
         found.append(warning("paused", f"Nothing new has started since {at}.", fix))
-    return found
+    return [*found, *(_receiver(one) for one in standings if one.fails)]
+
+
+def _receiver(standing: ReceiverStanding) -> CheckupFinding:
+    lost = f" {standing.given_up} were given up in the last three days." if standing.given_up else ""
+    words = f"{standing.receiver} does not take its bulletins: {standing.waiting} wait.{lost} {standing.problem or ''}"
+    whose = f" --installation {standing.installation_id}" if standing.installation_id else ""
+    fix = f"Run `forgehand receivers test {standing.receiver}{whose}`, or remove the receiver."
+    return warning("receiver", words.strip(), fix)
 
 
 async def _files(settings: Settings) -> list[CheckupFinding]:

@@ -18,6 +18,7 @@ from bot.cli import (
     execute,
     keys,
     mcp,
+    receivers,
     registries,
     replicas,
     sandbox,
@@ -26,6 +27,7 @@ from bot.cli import (
     setup,
     spend,
     switch,
+    tokens,
 )
 from bot.cli.shape import CommandGroup
 
@@ -69,4 +71,6 @@ app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(keys.app, name="keys")
 app.add_typer(mcp.app, name="mcp")
 app.add_typer(registries.app, name="registries")
+app.add_typer(tokens.app, name="tokens")
+app.add_typer(receivers.app, name="receivers")
 app.add_typer(db.app, name="db")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from bot.cli import console
 from bot.cli.asked import AsJson, Config
 from bot.cli.shape import CommandGroup
 from bot.cli.table import Column, print_table
-from bot.cli.vault_access import installation_of, opened
+from bot.cli.vault_access import installation_of, opened, secret_of
 from bot.errors import UserError
 from bot.settings import Secret
 
@@ -31,7 +30,6 @@ For = Annotated[
     typer.Option("--installation", metavar="ACCOUNT", help="Only for this account (or installation number)."),
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As repositories name it in `registries`.")]
-LARGEST = 8 << 10
 
 
 @dataclass(frozen=True)
@@ -52,10 +50,14 @@ def add(  # noqa: PLR0913, PLR0917 - typer reads its options here
     name: Name,
     kind: Annotated[str, typer.Argument(metavar="KIND", help="npm, pypi, cargo, go, maven or generic.")],
     address: Annotated[str, typer.Argument(metavar="ADDRESS", help="Where it is, such as https://host/path/.")],
-    scope: Annotated[str, typer.Option(help="Only for these scopes or prefixes, joined by commas.")] = "",
-    hosts: Annotated[str, typer.Option(help="Further hosts to which it may redirect, joined by commas.")] = "",
-    user: Annotated[str, typer.Option(help="The secret is this user's password.")] = "",
-    header: Annotated[str, typer.Option(help="The secret is the value of this header.")] = "",
+    scope: Annotated[
+        str, typer.Option(metavar="NAMES", help="Only for these scopes or prefixes, joined by commas.")
+    ] = "",
+    hosts: Annotated[
+        str, typer.Option(metavar="NAMES", help="Further hosts to which it may redirect, joined by commas.")
+    ] = "",
+    user: Annotated[str, typer.Option(metavar="NAME", help="The secret is this user's password.")] = "",
+    header: Annotated[str, typer.Option(metavar="NAME", help="The secret is the value of this header.")] = "",
     public: Annotated[bool, typer.Option("--public", help="It needs no credential.")] = False,
     secret_file: Annotated[Path | None, typer.Option(metavar="FILE", help="The file that holds the secret.")] = None,
     installation: For = None,
@@ -66,21 +68,8 @@ def add(  # noqa: PLR0913, PLR0917 - typer reads its options here
         console.fail("Give one of --user, --header and --public; without them, the secret is a bearer token.", 2)
     kept_as = "none" if public else "basic" if user else "header" if header else "bearer"
     wish = RegistryWish(name, kind, address, scope, hosts, kept_as, user or header)
-    secret = None if public else _secret(name, secret_file)
+    secret = None if public else secret_of(f"Secret of {name}", secret_file)
     typer.echo(console.run(store(settings.from_environment(config), wish, secret, installation)))
-
-
-def _secret(name: str, file: Path | None) -> Secret:
-    try:
-        if file is not None:
-            with file.open(encoding="utf-8") as opened_file:
-                return Secret(opened_file.read(LARGEST).strip())
-        if sys.stdin.isatty():
-            return Secret(typer.prompt(f"Secret of {name}", hide_input=True, err=True))
-        return Secret(sys.stdin.read(LARGEST).strip())
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        console.fail(f"The secret cannot be read: {reason}.")
 
 
 async def store(values: Mapping[str, str], wish: RegistryWish, secret: Secret | None, account: str | None) -> str:

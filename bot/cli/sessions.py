@@ -98,6 +98,39 @@ async def _facts(store: Store, session_id: SessionId, terms: BudgetTerms) -> dic
 
 
 @app.command()
+def start(  # noqa: PLR0913, PLR0917 - typer reads its options here
+    repository: Annotated[str, typer.Argument(metavar="OWNER/NAME")],
+    number: Annotated[int, typer.Argument(min=1, help="The issue or pull request.")],
+    words: Annotated[str, typer.Argument(help="What to do; without words, the thread itself says it.")] = "",
+    kind: Annotated[str, typer.Option(help="run, ask, plan or review.")] = "run",
+    budget: Annotated[float | None, typer.Option(help="Dollars for this turn.")] = None,
+    url: Annotated[str, typer.Option(help="Where Forgehand runs; FORGEHAND_PUBLIC_URL otherwise.")] = "",
+    token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The file with the token; FORGEHAND_API_TOKEN otherwise.")
+    ] = None,
+    as_json: AsJson = False,
+    config: Config = None,
+) -> None:
+    """Start a turn through the API of a running Forgehand, in the name of the token's maker."""
+    from bot.cli import api_client
+
+    values = settings.from_environment(config)
+    wish = {"repository": repository, "number": number, "prompt": words, "kind": kind, "budget_usd": budget}
+
+    async def ask() -> dict[str, Any]:
+        token = api_client.read_token(token_file, values)
+        return await api_client.start(url or settings.read_public_url(values), token, wish)
+
+    told = console.run(ask())
+    if as_json:
+        console.print_json(told)
+    elif told["state"] == "waiting":
+        typer.echo(told["said"])
+    else:
+        typer.echo(f"Turn {told['turn']} of session {told['session']} is queued.")
+
+
+@app.command()
 def logs(
     session: Id,
     checks: Annotated[bool, typer.Option("--checks", help="Print the output of the checks instead.")] = False,

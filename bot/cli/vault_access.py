@@ -4,20 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import typer
+
 from bot import settings
+from bot.cli import console
 from bot.errors import UserError
 from bot.models import InstallationId
-from bot.settings import database
+from bot.settings import Secret, database
 
 if TYPE_CHECKING:
     from bot.store.base import Store
     from bot.vault import Vault
+
+LARGEST_SECRET = 8 << 10
+
+
+def secret_of(label: str, file: Path | None) -> Secret:
+    """Read a secret from a file, a prompt or stdin."""
+    try:
+        if file is not None:
+            with file.open(encoding="utf-8") as opened_file:
+                return Secret(opened_file.read(LARGEST_SECRET).strip())
+        if sys.stdin.isatty():
+            return Secret(typer.prompt(label, hide_input=True, err=True))
+        return Secret(sys.stdin.read(LARGEST_SECRET).strip())
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        console.fail(f"The secret cannot be read: {reason}.")
 
 
 @asynccontextmanager

@@ -8,8 +8,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct, ValidationError
 
-from bot.events import accounts, checks, threads
+from bot.events import accounts, api, checks, threads
 from bot.events.accounts import AccessChanged, AccountRepositoryPushed, InstallationChanged
+from bot.events.api import ApiAsked
 from bot.events.checks import CheckAsked, CheckEnded
 from bot.events.ignored import Ignored, useless
 from bot.events.threads import IssueToggled, Remark, ThreadChanged
@@ -43,6 +44,7 @@ Event = (
     | InstallationChanged
     | AccessChanged
     | AccountRepositoryPushed
+    | ApiAsked
     | Ignored
 )
 
@@ -58,8 +60,8 @@ def decode(name: str, body: bytes | str, *, delivery: DeliveryId, now: float) ->
             return accounts.decode_push(body, delivery)
         if name in checks.EVENTS:
             return checks.decode(name, body, delivery)
-        if name in SUBSCRIBED_EVENTS:
-            return threads.decode(name, body, delivery, now)
+        if name in SUBSCRIBED_EVENTS or name == api.EVENT:
+            return api.decode(body, delivery) if name == api.EVENT else threads.decode(name, body, delivery, now)
     except msgspec.ValidationError as error:
         return Ignored(delivery, f"the payload of `{name}` lacks something that we need: {error}"[:300])
     except (ValueError, RecursionError, OverflowError):  # not JSON; msgspec's errors are ValueErrors

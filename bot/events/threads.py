@@ -54,6 +54,11 @@ class Remark:
     def spot(self) -> Spot | None:
         return None
 
+    @property
+    def answered_elsewhere(self) -> bool:
+        """True if its person reads the answer elsewhere, so the thread gets neither a reply nor a reaction."""
+        return False
+
 
 class CommentCreated(Remark):
     """A comment on an issue or on the conversation of a pull request."""

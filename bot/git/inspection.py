@@ -230,7 +230,8 @@ async def files(git_dir: Path, sha: str, paths: Sequence[str], max_bytes: int) -
     sizes: dict[str, int] = {}
     for at in range(0, len(paths), PATHS_AT_ONCE):
         argv = ["ls-tree", "-z", "-l", "--full-tree", sha, "--", *paths[at : at + PATHS_AT_ONCE]]
-        for entry in (await run_git(argv, git_dir, timeout=LOOK_SECONDS)).stdout.split(b"\0")[:-1]:
+        listed = await run_git(argv, git_dir, io=Io(env={"GIT_LITERAL_PATHSPECS": "1"}), timeout=LOOK_SECONDS)
+        for entry in listed.stdout.split(b"\0")[:-1]:
             head, path = entry.split(b"\t", 1)
             mode, kind, blob, size = head.decode("ascii").split()
             if kind == "blob" and int(size) <= max_bytes and sum(sizes.values()) + int(size) <= BATCH_BYTES:

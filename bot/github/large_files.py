@@ -85,14 +85,15 @@ class LargeFiles(Storage):
     async def missing(self, server: LfsServer, contents: Sequence[Content]) -> dict[str, str]:
         """Return the contents that the repository cannot give out, each with GitHub's reason."""
         answers = await self._asked(server, "download", contents)
-        return {one.oid: one.error.message or "not found" for one in answers if one.error is not None}
+        found = ((one.oid, _why_not(one, answer)) for one, answer in zip(contents, answers, strict=True))
+        return {oid: why for oid, why in found if why is not None}
 
     async def download(self, server: LfsServer, contents: Sequence[Content]) -> dict[str, str]:
         """Fetch contents, each whole and under the name that it has by itself. Return those that are not there."""
         missing: dict[str, str] = {}
         for content, answer in zip(contents, await self._asked(server, "download", contents), strict=True):
-            if answer.error is not None:
-                missing[content.oid] = answer.error.message or "not found"
+            if (why := _why_not(content, answer)) is not None:
+                missing[content.oid] = why
                 continue
             try:
                 await self._fetch(content, answer)
@@ -261,6 +262,13 @@ class LargeFiles(Storage):
         host = self._host_of(url, self._scheme, "an object of Git LFS")
         if self._host == _PUBLIC and host != _PUBLIC and not environment_proxy(url):
             await self._check_host(host, "an object of Git LFS")
+
+
+def _why_not(content: Content, answer: LfsObjectJson) -> str | None:
+    """Say why there is no such content; None if there is. A server may state the right size instead of refusing."""
+    if answer.error is not None:
+        return answer.error.message or "not found"
+    return None if answer.size in (None, content.size) else "its size is another"
 
 
 def _plain(action: LfsActionJson) -> dict[str, str]:

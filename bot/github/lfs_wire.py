@@ -7,7 +7,7 @@ import msgspec
 
 class LfsObjectJson(msgspec.Struct):
     oid: str
-    size: int = 0
+    size: int | None = None
     actions: dict[str, LfsActionJson] | None = None
     error: LfsErrorJson | None = None
 

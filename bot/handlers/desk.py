@@ -116,6 +116,8 @@ class Desk:
 
     async def reply(self, remark: Remark, text: str) -> None:
         """Post one answer to a remark, however often this runs; in a diff, below the remark."""
+        if remark.answered_elsewhere:
+            return
         marker = f"<!-- forgehand:reply={remark.source} -->"
         if remark.spot is not None:
             await self.outbound.reply(remark.thread, remark.spot.comment_id, f"{marker}\n{text}", marker)
@@ -180,7 +182,7 @@ class Desk:
 
     async def react(self, remark: Remark, reaction: str) -> None:
         """React to the comment, or to the thread for its own text; a whole review takes no reaction."""
-        if remark.comment_id is not None and remark.react_to is None:
+        if remark.answered_elsewhere or (remark.comment_id is not None and remark.react_to is None):
             return
         on_diff = remark.spot is not None
         with contextlib.suppress(GitHubRefused):  # deleted or locked meanwhile: the request is carried out all the same

@@ -13,9 +13,10 @@ from bot import events, logs
 from bot.errors import GitHubRefused, TransientError, UserError
 from bot.events import Event
 from bot.events.accounts import AccessChanged, AccountRepositoryPushed, InstallationChanged
+from bot.events.api import ApiAsked
 from bot.events.checks import CheckAsked, CheckEnded
 from bot.events.ignored import Ignored
-from bot.events.threads import CommentDeleted, CommentEdited, IssueEdited, IssueToggled, ThreadChanged
+from bot.events.threads import CommentDeleted, CommentEdited, IssueEdited, IssueToggled, Remark, ThreadChanged
 from bot.handlers import buttons, changes, ci_rounds, dashboards, remarks
 from bot.handlers.desk import Desk, Handled, ignored, refused
 from bot.loops import LARGE_BODY, Loop, beside
@@ -191,7 +192,14 @@ class Intake:
             case AccessChanged() | InstallationChanged() | AccountRepositoryPushed():
                 return await changes.of_account(event, self._desk)
             case _:
-                return await remarks.handle(event, self._desk)
+                return await self._asked(event)
+
+    async def _asked(self, event: Remark | ApiAsked) -> Handled:
+        if isinstance(event, ApiAsked):
+            from bot.handlers import api_requests
+
+            return await api_requests.handle(event, self._desk)
+        return await remarks.handle(event, self._desk)
 
 
 async def _of_checks(event: CheckAsked | CheckEnded, desk: Desk) -> Handled:

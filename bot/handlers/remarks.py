@@ -52,7 +52,7 @@ async def handle(remark: Remark, desk: Desk) -> Handled:
     if error is not None:
         return await desk.refuse(remark, error)
     assert command is not None
-    return await _carry_out(command, remark, desk)
+    return await carry_out(command, remark, desk)
 
 
 async def _turn_away(remark: Remark, sentence: str | None, desk: Desk) -> None:
@@ -66,7 +66,8 @@ async def _turn_away(remark: Remark, sentence: str | None, desk: Desk) -> None:
     await repos.note_refusal(desk.store, remark.thread)
 
 
-async def _carry_out(command: Command, remark: Remark, desk: Desk) -> Handled:
+async def carry_out(command: Command, remark: Remark, desk: Desk) -> Handled:
+    """Carry out the command of a person who may give it."""
     if command.word == commands.THANKS:
         await desk.react(remark, "heart")
         return acted(reason="it thanks us and asks for nothing")

@@ -10,6 +10,7 @@ from bot import funds
 from bot.commands import Command
 from bot.commands.options import NO_OPTIONS, Options
 from bot.errors import GitHubRefused, TransientError
+from bot.events.api import ApiRemark
 from bot.events.threads import Remark, ReviewWanted
 from bot.funds import BudgetTerms, Funds, FundsState, Raise
 from bot.handlers.desk import Desk, Handled, acted, ignored, refused
@@ -134,6 +135,10 @@ async def begin(wish: Wish, remark: Remark, desk: Desk) -> Handled:
 
 def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
     settings, options = desk.settings, wish.options
+    by_api = remark if isinstance(remark, ApiRemark) else None
+    budget_usd = options.budget_usd or 0.0
+    if by_api and by_api.most_usd is not None:
+        budget_usd = min(budget_usd or by_api.most_usd, by_api.most_usd)
     longest, asked = settings.limits.timeout_minutes * 60, options.timeout_seconds
     return NewTurn(
         thread=remark.thread,
@@ -146,7 +151,8 @@ def new_turn(wish: Wish, remark: Remark, desk: Desk) -> NewTurn:
         asked_at=remark.created_at,
         thread_sha256=remark.thread_sha256,
         model=options.model or settings.model.model,
-        budget_usd=options.budget_usd or 0.0,
+        budget_usd=budget_usd,
+        api_token=by_api.token if by_api else "",
         more=_raise(wish.extra_usd, remark, desk) if wish.extra_usd else None,
         timeout_seconds=longest if asked is None else max(min(asked, longest), min(SHORTEST_SECONDS, longest)),
         base=options.base,

@@ -181,6 +181,12 @@ class Aim(TurnPart, frozen=True):
     """The repository's config started it."""
 
 
+class ByToken(TurnPart, frozen=True):
+    """The name of the API's token with which a program asked for it."""
+
+    name: str = ""
+
+
 class WorkEstimate(TurnPart, frozen=True):
     """The cost and time of similar turns, as given before the work (`bot.estimates`)."""
 

@@ -13,12 +13,14 @@ from bot.repo_config.yaml import read_entries
 from bot.text.blocks import plain
 
 MAX_HEAD = 8 << 10
+MOST_NODES = 200
+"""All heads of a repository are read before each turn, and YAML takes time for each value."""
 MAX_TEXT = 1_000
 """The limit for a value: each request to the model repeats the descriptions."""
 _FENCE = re.compile(r"---[ \t]*\r?\n")
 _END = re.compile(r"^---[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 _LINE = re.compile(r"^([A-Za-z][\w-]{0,60}):[ \t]+(\S[^\r\n]*)", re.MULTILINE)
-_INLINE = re.compile(r"!(?=`)")
+_INLINE, _FENCED = re.compile(r"(?<!!)!++(?=`)"), re.compile(r"(?<=```)!++")
 _SPACES = re.compile(r"\s+")
 
 ABOUT = ("description", "when_to_use")
@@ -73,10 +75,10 @@ def read(data: bytes) -> Document:
         if end is not None:
             head, body = raw[begin.end() : end.start()], raw[end.end() :]
     try:
-        values = {entry.key: entry.value for entry in read_entries(head)}
-    except BadRepoConfig:  # no proper YAML: read it line by line, as Claude Code does
+        values = {entry.key: entry.value for entry in read_entries(head, MOST_NODES)}
+    except BadRepoConfig:  # no proper YAML, or too much: read it line by line, as Claude Code does with the former
         values = {match[1]: match[2].strip().strip("'\"") for match in _LINE.finditer(head)}
-    return Document(values, _INLINE.sub("", plain(body)).replace("```!", "```"))
+    return Document(values, _FENCED.sub("", _INLINE.sub("", plain(body))))
 
 
 def text(value: str) -> str:

@@ -178,7 +178,7 @@ class Page:
             subagents=_most_subagents(turn, limits) if state.spawns_refused else (0, 0),
             public_url=self._settings.public_url,
             github_url=self._settings.github_url,
-            fetched=await packages.sum_of(self._store, key) if repo_config.load(turn.config).registries else None,
+            fetched=await packages.sum_of(self._store, key),
             findings=await self._open_findings(turn, session),
             reviewed=await open_findings.of_turn(self._store, turn),
         )

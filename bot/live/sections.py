@@ -12,7 +12,7 @@ from bot import repo_config
 from bot.agent import prompt
 from bot.kinds import TRAITS
 from bot.kinds.resolve import Merge
-from bot.kinds.shape import AgentReading, WorkFolders
+from bot.kinds.shape import AgentReading, ByToken, WorkFolders
 from bot.models import Outcome, Step, TokenUsage, TurnState
 from bot.outbound import neutralise, prose
 from bot.proposal import verification
@@ -122,7 +122,9 @@ def request(view: TurnView) -> str:
     turn = view.turn
     verb = f"`{turn.asked_as}` " if TRAITS[turn.asked_as].named else ""
     words = f"{verb}{line(prompt.in_brief(turn.prompt), 200)}".strip()
-    return f"> **{neutralise.line(turn.requester)}**: {words or '(no further words)'}"
+    token = turn.part(ByToken).name
+    way = f" (API token {shown(token, 60)})" if token else ""
+    return f"> **{neutralise.line(turn.requester)}**{way}: {words or '(no further words)'}"
 
 
 def heard(state: LiveState) -> str:

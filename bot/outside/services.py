@@ -56,7 +56,7 @@ def check(service: OutsideService, secret: Secret | None, inside: InsideHosts) -
 
 async def credential(vault: Vault, service: OutsideService) -> tuple[str, Secret] | None:
     """Return the header's name and value; None if the service needs none. Call it for each request."""
-    if service.credential is CredentialKind.NONE:
+    if service.credential in (CredentialKind.NONE, CredentialKind.SIGNATURE):
         return None
     secret = await vault.get(service.secret_name, service.installation)
     if secret is None:

@@ -26,6 +26,9 @@ MANY_BYTES = 1 << 20
 PIECE = 256 << 10
 OVERLAP = 32 << 10
 MOST_BEFORE = 50 << 20
+MOST_TRIED = 5_000
+"""More than a push may change."""
+MOST_TRIED_LETTERS = 1_000_000
 
 
 class Hold(StrEnum):
@@ -228,6 +231,11 @@ def matches(path: str, pattern: str) -> bool:
     return _match(tuple(names.fold(path).split("/")), tuple(wanted))
 
 
+def are_too_many(paths: Sequence[str]) -> bool:
+    """Decide whether patterns are not even tried: each takes time for each letter of these paths."""
+    return len(paths) > MOST_TRIED or sum(map(len, paths)) > MOST_TRIED_LETTERS
+
+
 def _closed(part: str) -> str:
     """Make a letter of each bracket that nobody closes: fnmatch would look for its end again and again."""
     before, end, rest = part.rpartition("]")
@@ -248,6 +256,8 @@ def _match(parts: Sequence[str], wanted: Sequence[str]) -> bool:
         at = more | {place + 1 for place in at - more if fnmatchcase(part, wanted[place])}
         if last + 1 in at:
             return True
+        if not at:
+            break
     return False
 
 

@@ -36,6 +36,7 @@ EXAMPLES = {
     "egress": "[packages.example.com]",
     "mcp": "{tracker: {tools: [find_issue, create_issue], permission: ask}}",
     "registries": "[internal-npm]",
+    "notify": "[{to: team-chat, on: [ended, asks]}]",
     "template": "my-template",
     "paths": '{"services/pay/**": {checks: [make -C services/pay test]}}',
 }

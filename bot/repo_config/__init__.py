@@ -13,6 +13,7 @@ import msgspec
 from bot.agent.findings import Severity
 from bot.errors import BadRepoConfig
 from bot.repo_config.mcp import McpOpening
+from bot.repo_config.notify import NotifyRule
 from bot.repo_config.values import KEYS, NAMED, ForPaths, PathRules, covered
 from bot.repo_config.wrong import Wrong
 from bot.repo_config.yaml import YamlEntry, read_entries
@@ -108,6 +109,7 @@ class RepoConfig:
     lfs: bool = False
     registries: tuple[str, ...] = ()
     """Names of the account's package registries."""
+    notify: tuple[NotifyRule, ...] = ()
     push: Pushing = field(default_factory=Pushing)
     paths: tuple[PathRules, ...] = ()
     """In the order of the file."""

@@ -14,6 +14,8 @@ from bot.repo_config.yaml import read_entries
 LIMITS = frozenset(("budget", "ask_above", "timeout", "most", "at_once"))
 """The last part of keys whose lower value counts, wherever it stands."""
 MOST_SHOWN = 300
+WORDS = frozenset(("instructions", "review.dismissed"))
+"""Keys whose values are words for agents, who could repeat them."""
 REFUSALS = frozenset(("denied", "blocked", "sensitive"))
 """The last part of keys that a layer can only add to."""
 
@@ -32,6 +34,14 @@ class ConfigLayer:
     config: RepoConfig
     origins: Mapping[str, ConfigOrigin]
     """The keys that it sets."""
+
+    def silent(self) -> ConfigLayer:
+        """Return it without its words for agents."""
+        paths = tuple(filter(None, (one.silent() for one in self.config.paths)))
+        review = replace(self.config.review, dismissed=())
+        config = replace(self.config, instructions="", review=review, paths=paths)
+        kept = {name: one for name, one in self.origins.items() if name not in WORDS and (name != "paths" or paths)}
+        return ConfigLayer(config, kept)
 
 
 @dataclass(frozen=True)
@@ -96,6 +106,10 @@ def _joined(name: str, below: Any, above: Any) -> tuple[Any, bool, bool]:
         return min(below, above), below < above, above <= below
     if last in REFUSALS:
         return tuple(dict.fromkeys((*below, *above))), bool(below), bool(above)
+    if name == "paths":
+        known = {one.pattern: one for one in below}
+        joined = {one.pattern: one.over(known[one.pattern]) if one.pattern in known else one for one in above}
+        return tuple((known | joined).values()), bool(below), bool(above)
     if isinstance(above, tuple) and all(is_dataclass(one) for one in (*below, *above)) and (below or above):
         first = next(fields(one)[0].name for one in (*below, *above))  # an entry of a map is known by its first field
         mine = {getattr(one, first) for one in above}

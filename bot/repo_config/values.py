@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bot.agent.findings import Severity
 from bot.commands.options import EFFORTS, take
 from bot.errors import CommandError
-from bot.repo_config import mcp
+from bot.repo_config import mcp, notify
 from bot.repo_config.wrong import Wrong
 from bot.text.markup import shown
 
@@ -233,6 +233,17 @@ class PathRules:
     def __str__(self) -> str:
         return f"{self.pattern}: {', '.join(name for name in PATH_KEYS if getattr(self, name))}"
 
+    def over(self, below: PathRules) -> PathRules:
+        """Lay it over the rules of another config for the same pattern: its own values count, but the lower budget."""
+        values = {name: getattr(self, name) or getattr(below, name) for name in PATH_KEYS}
+        budgets = [one.budget for one in (self, below) if one.budget is not None]
+        return PathRules(self.pattern, **values | {"budget": min(budgets, default=None)})
+
+    def silent(self) -> PathRules | None:
+        """Return it without its words for agents; None if it has nothing else."""
+        found = replace(self, instructions="", review=())
+        return found if any(getattr(found, name) for name in PATH_KEYS) else None
+
 
 @dataclass(frozen=True)
 class Key:
@@ -357,6 +368,9 @@ KEYS: dict[str, Key] = {
     "submodules": _switch("submodules come into the sandbox, if they are repositories of the same installation"),
     "lfs": _switch("files of Git LFS come into the sandbox with their contents, and go back to it when they change"),
     "registries": Key(_each(_service), _LIST, "the account's package registries that setup, agent and checks may read"),
+    "notify": Key(
+        notify.read, notify.SCHEMA, "which of the account's receivers hear that turns end, ask or run out of money"
+    ),
     "push.blocked": Key(_texts, _LIST, "paths that no push may change"),
     "push.sensitive": Key(_texts, _LIST, "paths whose changes the pull request points out"),
     "paths": Key(

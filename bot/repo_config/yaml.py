@@ -28,11 +28,11 @@ class YamlEntry:
     entries: list[YamlEntry] | None
 
 
-def read_entries(text: str | bytes) -> list[YamlEntry]:
+def read_entries(text: str | bytes, most_nodes: int = MAX_NODES) -> list[YamlEntry]:
     """Return the entries of the top mapping; an empty file has none."""
     source = _decoded(text)
     try:
-        _check_events(source)
+        _check_events(source, most_nodes)
         loader = yaml.SafeLoader(source)
         try:
             node = loader.get_single_node()
@@ -66,7 +66,7 @@ def _decoded(text: str | bytes) -> str:
         raise _bad("it is not UTF-8 text") from None
 
 
-def _check_events(source: str) -> None:
+def _check_events(source: str, most_nodes: int) -> None:
     """Refuse bombs before anything is built: aliases can expand to gigabytes, and deep nesting can fill the stack."""
     depth = nodes = 0
     for event in yaml.parse(source, Loader=yaml.SafeLoader):
@@ -77,7 +77,7 @@ def _check_events(source: str) -> None:
             )
         nodes += isinstance(event, yaml.NodeEvent)
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if nodes > MAX_NODES or depth > MAX_DEPTH:
+        if nodes > most_nodes or depth > MAX_DEPTH:
             raise _bad(f"line {line}: it is nested too deeply, or holds too much")
 
 

@@ -28,11 +28,15 @@ async def of(reads: InstallationClient, store: Store, account: str) -> AccountRe
 
 
 def shares_with(shared: AccountRepository, repo: Repo) -> Repo | None:
-    """Return the account's repository if its know-how reaches another one. A private one stays out of public
-    threads, because the agent could repeat it there."""
+    """Return the account's repository if its know-how reaches another one."""
     if shared.repo is None or not shared.know_how or shared.repo.id == repo.id:
         return None
-    return None if shared.repo.private and not repo.private else shared.repo
+    return None if is_silent(shared, repo) else shared.repo
+
+
+def is_silent(shared: AccountRepository, repo: Repo) -> bool:
+    """Decide whether its words stay out of a repository's threads: an agent could repeat private ones in public."""
+    return shared.repo is not None and shared.repo.private and not repo.private
 
 
 async def read(reads: InstallationClient, account: str, now: float) -> AccountRepository:
@@ -40,18 +44,17 @@ async def read(reads: InstallationClient, account: str, now: float) -> AccountRe
     nothing = AccountRepository(None, None, None, know_how=False, read_at=now)
     try:
         seen = await reads.repo(f"{account}/{ACCOUNT_REPOSITORY}")
-        if seen.owner.lower() != account.lower():
+        if (seen.owner.lower(), seen.name.lower()) != (account.lower(), ACCOUNT_REPOSITORY):  # it was moved or renamed
             return nothing
         repo = Repo(seen.id, seen.owner, seen.name, seen.private, seen.default_branch)
-        raw = await reads.file(repo, repo_config.PATH, repo.default_branch)
         names = {f".claude/{one.name}/" for one in await reads.folder(repo, ".claude", repo.default_branch)}
     except GitHubRefused:
         return nothing
     config = problem = None
     try:
-        if raw is not None:
+        if (raw := await reads.file(repo, repo_config.PATH, repo.default_branch)) is not None:
             await asyncio.to_thread(repo_config.parse, raw)
             config = raw.decode("utf-8-sig")
-    except BadRepoConfig as error:
+    except (BadRepoConfig, GitHubRefused) as error:  # such as a file that GitHub does not give out because of its size
         problem = str(error)
     return AccountRepository(repo, config, problem, know_how=not names.isdisjoint(KNOW_HOW), read_at=now)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from bot.agent.folder_rules import above
+from bot.commands.options import MAX_FOLDER
 from bot.errors import CommandError
+from bot.proposal import push_policy
 from bot.proposal.push_policy import matches
 from bot.repo_config import RepoConfig
 from bot.text.likeness import is_near
@@ -17,23 +20,40 @@ from bot.words import on_folders
 MOST_FOLDERS = 10
 MOST_WORDS = 2_000
 """The most paths that we look up in one text."""
-MOST_PLACES = 5_000
-"""More than a push may change."""
+MOST_DEPTH = 40
 MOST_ELSEWHERE = 4_000
 ANYTHING = "\x01"
 """Stands for any file of a folder; only a pattern with a wildcard matches it."""
 _PATH = re.compile(r"(?<![\w./@:+-])(?:\./)?((?:[\w@+.-]{1,255}/){1,40}(?:[\w@+.-]{1,255})?)")
 
 
-def folders_of(paths: Iterable[str]) -> set[str]:
-    """List all folders of a commit."""
-    found: set[str] = set()
-    for path in paths:
-        folder = posixpath.dirname(path)
-        while folder and folder not in found:
-            found.add(folder)
-            folder = posixpath.dirname(folder)
-    return found
+class CommitFolders(Collection[str]):
+    """All folders of a commit. None is held as a string: a few megabytes of paths can have gigabytes of folders."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = sorted(paths)
+
+    def __contains__(self, folder: object) -> bool:
+        if not isinstance(folder, str) or not folder:
+            return False
+        at = bisect_left(self._paths, f"{folder}/")
+        return at < len(self._paths) and self._paths[at].startswith(f"{folder}/")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield each as far as people can name it: no deeper, and no longer."""
+        known: list[str] = []
+        for path in self._paths:
+            parts = path.split("/", MOST_DEPTH)[:-1]
+            same = next((at for at, (one, other) in enumerate(zip(parts, known, strict=False)) if one != other), None)
+            begin = min(len(parts), len(known)) if same is None else same
+            for end in range(begin + 1, len(parts) + 1):
+                if len(folder := "/".join(parts[:end])) > MAX_FOLDER:
+                    break
+                yield folder
+            known = parts
 
 
 def asked_for(folder: str, paths: Collection[str], known: Collection[str]) -> str:
@@ -73,17 +93,24 @@ def named_in(text: str, paths: Collection[str], known: Collection[str]) -> list[
 def patterns_for(config: RepoConfig, places: Iterable[str]) -> tuple[str, ...]:
     """Return the patterns of `paths` that match one of the files; all, if those are more than we look at."""
     files = list(places)
-    if len(files) > MOST_PLACES:
+    if push_policy.are_too_many(files):
         return tuple(one.pattern for one in config.paths)
     return tuple(one.pattern for one in config.paths if any(matches(path, one.pattern) for path in files))
 
 
 def homes(places: Iterable[str], marked: Collection[str]) -> tuple[str, ...]:
     """Return for each file its nearest marked folder, without those around another."""
-    near = (next((one for one in reversed(above(posixpath.dirname(path))) if one in marked), None) for path in places)
+    deepest = max((one.count("/") + 1 for one in marked), default=0)
+    near = (next((one for one in _around(path, deepest) if one in marked), None) for path in places)
     found = {one for one in near if one is not None}
     around = {outer for one in found for outer in above(one)[:-1]}
     return tuple(sorted(found - around))[:MOST_FOLDERS]
+
+
+def _around(path: str, deepest: int) -> Iterator[str]:
+    """Yield the folders of a path, the innermost first, without those that are too deep."""
+    parts = path.split("/", deepest)[:-1]
+    return ("/".join(parts[:end]) for end in range(len(parts), 0, -1))
 
 
 def fixed_part(pattern: str) -> str:

@@ -8,6 +8,7 @@ import json
 import os
 import tarfile
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -58,7 +59,9 @@ async def bring(
             await large_files.export(git_dir, blob, places[oid])
         tar, index = Path(folder) / TAR, Path(folder) / INDEX
         rows = [(one.path, one.pointer.oid, one.pointer.size) for one in chosen if one.pointer.oid in places]
-        index.write_text(json.dumps({"files": rows, "known": sorted({one.pointer.oid for one in files})}), "utf-8")
+        # What nobody has is no longer missing if the work brings it.
+        known = sorted({one.pointer.oid for one in files} - missing.keys())
+        index.write_text(json.dumps({"files": rows, "known": known}), "utf-8")
         await asyncio.to_thread(_pack, tar, {INDEX: index, **places})
         await environment.furnish("large_files", {}, {TAR: tar})
     await asyncio.to_thread(_make_room, _cache(services, turn))
@@ -88,23 +91,26 @@ def _on_this_disk() -> Iterator[None]:
 
 
 def _within_limits(files: Sequence[LargeFile]) -> tuple[list[LargeFile], tuple[str, ...]]:
-    """Choose what comes in, in the order of paths. A content at several paths counts once."""
+    """Choose what comes in, in the order of paths. A content at several paths counts once, and has one size."""
     if len(files) > MOST_FILES:
         return [], (on_lfs.too_many(MOST_FILES),)
-    chosen, large, left_out = list[LargeFile](), list[LargeFile](), list[str]()
-    taken, total = set[str](), 0
+    chosen, large, left_out, wrong = list[LargeFile](), list[LargeFile](), list[str](), list[str]()
+    taken, total = dict[str, int](), 0
     for file in files:
         oid, size = file.pointer.oid, file.pointer.size
         if size > MOST_FILE_BYTES:
             large.append(file)
+        elif taken.get(oid, size) != size:
+            wrong.append(file.path)
         elif oid not in taken and total + size > MOST_BYTES:
             left_out.append(file.path)
         else:
             total += 0 if oid in taken else size
-            taken.add(oid)
+            taken[oid] = size
             chosen.append(file)
     notes = [on_lfs.too_large([one.path for one in large], MOST_FILE_BYTES)] if large else []
-    return chosen, (*notes, *([on_lfs.too_much(left_out, MOST_BYTES)] if left_out else []))
+    notes += [on_lfs.too_much(left_out, MOST_BYTES)] if left_out else []
+    return chosen, (*notes, *([on_lfs.missing(wrong)] if wrong else []))
 
 
 def _cache(services: Services, turn: Turn) -> Path:
@@ -117,18 +123,30 @@ def _contents(services: Services, turn: Turn, files: Sequence[LargeFile]) -> lis
 
 
 async def _fetched(services: Services, turn: Turn, wanted: Sequence[Content]) -> dict[str, str]:
-    """Download what the host does not have; return what the repository does not have either."""
-    lacking = await asyncio.to_thread(lambda: [one for one in wanted if not one.file.exists()])
+    """Download what the host does not have; return what the repository does not have either, at that size."""
+    wrong, lacking = await asyncio.to_thread(_looked_up, wanted)
     if not lacking:
-        return {}
+        return wrong
     thread = (await sessions.session(services.store, turn.key.session)).thread
     server = await _server(services, thread, TokenPurpose.READ_REPOSITORY)
     try:
         with _on_this_disk():
             await asyncio.to_thread(_cache(services, turn).mkdir, exist_ok=True)
-            return await services.github.large_files.download(server, lacking)
+            return wrong | await services.github.large_files.download(server, lacking)
     except GitHubRefused as error:
         raise UserError(on_lfs.refused(error.status, error.message)) from None
+
+
+def _looked_up(wanted: Sequence[Content]) -> tuple[dict[str, str], list[Content]]:
+    """Return (what the host has at another size, what it does not have)."""
+    wrong, lacking = dict[str, str](), list[Content]()
+    for one in wanted:
+        try:
+            if one.file.stat().st_size != one.size:
+                wrong[one.oid] = "Size does not match"
+        except FileNotFoundError:
+            lacking.append(one)
+    return wrong, lacking
 
 
 async def _server(services: Services, thread: Thread, purpose: TokenPurpose) -> LfsServer:
@@ -176,11 +194,12 @@ async def upload(work: TurnWork, branch: str) -> str | None:
 
 
 async def _unknown(work: TurnWork, server: LfsServer, named: Sequence[LargeFile]) -> list[str]:
-    """Name the new pointers whose contents the repository does not have."""
+    """Name the new pointers whose contents the repository does not have, or has at another size."""
     if not named:
         return []
     assert work.turn.base_sha is not None
-    there = {one.pointer.oid for one in await large_files.pointers(work.quarantine.git_dir, work.turn.base_sha)}
-    fresh = [one for one in named if one.pointer.oid not in there]
+    there = {one.pointer for one in await large_files.pointers(work.quarantine.git_dir, work.turn.base_sha)}
+    fresh = [one for one in named if one.pointer not in there]
+    claims = Counter(one.oid for one in there | {one.pointer for one in fresh})
     missing = await work.services.github.large_files.missing(server, _contents(work.services, work.turn, fresh))
-    return [one.path for one in fresh if one.pointer.oid in missing]
+    return [one.path for one in fresh if one.pointer.oid in missing or claims[one.pointer.oid] > 1]

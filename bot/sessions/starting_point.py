@@ -257,7 +257,8 @@ async def config_of(reads: InstallationClient, repo: Repo, store: Store) -> Repo
     choices = {} if own else await accounts.settings_of(store, reads.id)
     found = LayeredConfig()
     if choices or shared.config is not None:
-        found = await asyncio.to_thread(account_settings.defaults, choices, shared.config, repo.owner)
+        silent = account_repository.is_silent(shared, repo)
+        found = await asyncio.to_thread(account_settings.defaults, choices, shared.config, repo.owner, silent=silent)
     found = found.under(own) if own else found
     await dashboards.heard_config(store, repo, reads.id, wanted=found.config.dashboard)
     state = ConfigState.OK if own else ConfigState.MISSING

@@ -267,6 +267,11 @@ def read_public_url(values: Mapping[str, str]) -> str:
     return SettingsReader(values).optional_url("FORGEHAND_PUBLIC_URL") or ""
 
 
+def read_api_token(values: Mapping[str, str]) -> Secret | None:
+    """Return the token that a command of ours sends to the API."""
+    return SettingsReader(values).secret("FORGEHAND_API_TOKEN")
+
+
 def read_egress(values: Mapping[str, str]) -> frozenset[str]:
     return SettingsReader(values).hosts("FORGEHAND_EGRESS")
 

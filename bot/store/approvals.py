@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from bot.models import SessionId, TurnKey
-from bot.store import audit, posts, sessions
+from bot.store import audit, bulletins, posts, sessions
 from bot.store.base import Store
 from bot.store.records import NewTurn, OfTurn
 from bot.store.rows import Database, many, one, run, statement
@@ -184,6 +184,7 @@ def _ask(db: Database, question: ApprovalRequest, at: float) -> Any:
         made = {"id": _id(db, question), "matter": matter, "at": at, "expires_at": question.expires_at}
         run(db, _INSERT, **found, **made)
         known = one(db, same, **found)
+        bulletins.put_asked(db, key, str(made["id"]), question.kind, at)
     return known
 
 

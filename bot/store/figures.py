@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from bot.store.base import Store
+from bot.store.bulletins import BulletinState
 from bot.store.rows import Database, Row, many
 
 
@@ -19,6 +20,7 @@ class Figures:
     outcomes: Mapping[str, int]
     oldest_waiting_at: float | None
     deliveries: Mapping[str, int]
+    bulletins: Mapping[str, int]
     installations: Mapping[str, int]
     model_requests: Mapping[str, int]
     usd: float
@@ -78,6 +80,8 @@ def _figures(db: Database, now: float) -> Figures:
         outcomes=_by(db, "SELECT outcome AS label, COUNT(*) AS n FROM turns WHERE state = 'done' GROUP BY outcome"),
         oldest_waiting_at=queue["at"],
         deliveries=_by(db, "SELECT state AS label, COUNT(*) AS n FROM deliveries GROUP BY state"),
+        bulletins={state.value: 0 for state in BulletinState}
+        | _by(db, "SELECT state AS label, COUNT(*) AS n FROM bulletins GROUP BY state"),
         installations=_by(db, "SELECT state AS label, COUNT(*) AS n FROM installations GROUP BY state"),
         model_requests=_by(db, _REQUESTS),
         usd=money["usd"],

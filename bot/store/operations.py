@@ -110,6 +110,10 @@ _PRUNED = {
             JOIN turns ON turns.session_id = tool_calls.session_id AND turns.n = tool_calls.turn
             WHERE turns.state = 'done' AND turns.finished_at < :before LIMIT :batch)
         """,
+    "bulletins": """
+        DELETE FROM bulletins WHERE id IN (
+            SELECT id FROM bulletins WHERE state <> 'waiting' AND at < :before LIMIT :batch)
+        """,
     "fetched_packages": """
         DELETE FROM fetched_packages WHERE session_id IN (
             SELECT session_id FROM fetched_packages WHERE at < :before LIMIT :batch) AND at < :before

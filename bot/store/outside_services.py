@@ -22,6 +22,7 @@ from bot.store.rows import run, statement
 class Purpose(StrEnum):
     REGISTRY = "registry"
     MCP = "mcp"
+    RECEIVER = "receiver"
 
 
 class CredentialKind(StrEnum):
@@ -29,6 +30,8 @@ class CredentialKind(StrEnum):
     BASIC = "basic"
     BEARER = "bearer"
     HEADER = "header"
+    SIGNATURE = "signature"
+    """The secret is in no header: it holds the whole address and the key that signs (`outside/receivers`)."""
 
 
 @dataclass(frozen=True)

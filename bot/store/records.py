@@ -273,6 +273,8 @@ class NewTurn:
     discussions: tuple[Spot, ...] = ()
     agreed: str | None = None
     """The approval that said yes to its price."""
+    api_token: str = ""
+    """The name of the API's token with which it was asked for."""
     delivery: DeliveryId | None = None
     """The delivery to settle as acted upon in the same transaction."""
 

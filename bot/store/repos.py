@@ -12,7 +12,7 @@ import msgspec
 from bot.kinds import shape
 from bot.kinds.shape import OnFork
 from bot.models import InstallationId, Repo, RepoId, SessionId, Thread, TurnKey
-from bot.store import shares
+from bot.store import api_tokens, shares
 from bot.store.base import Store
 from bot.store.records import Record, stored
 from bot.store.rows import Database, many, one, run, statement
@@ -118,6 +118,7 @@ async def mark_all_removed(store: Store, installation: InstallationId) -> None:
 
     def work(db: Database) -> None:
         shares.end_in_installation(db, at, installation)
+        api_tokens.end_in_installation(db, at, installation)
         run(db, sql, installation=installation, at=at)
 
     await store.write(work)

@@ -13,9 +13,9 @@ import msgspec
 from bot.commands.options import NO_OPTIONS
 from bot.errors import StoreError
 from bot.kinds import TRAITS
-from bot.kinds.shape import Aim, Places, TurnPart, WorkEstimate, with_parts
+from bot.kinds.shape import Aim, ByToken, Places, TurnPart, WorkEstimate, with_parts
 from bot.models import Outcome, SessionId, Step, Thread, TurnKey, TurnState
-from bot.store import ci, conversation, deliveries, posts, repos, spend, turn_figures
+from bot.store import bulletins, ci, conversation, deliveries, posts, repos, spend, turn_figures
 from bot.store.base import Store
 from bot.store.records import NewTurn, OpenTurn, Session, SessionSummary, Turn, stored
 from bot.store.rows import Database, Row, column, many, one, run, settings, statement
@@ -167,6 +167,7 @@ async def cancel_queued(store: Store, key: TurnKey, detail: str) -> bool:
         if not run(db, sql, session=key.session, n=key.n, detail=detail, at=at):
             return False
         run(db, words, session=key.session, n=key.n)
+        bulletins.put_ended(db, key, Outcome.STOPPED, at)
         return True
 
     return await store.write(work)
@@ -191,6 +192,7 @@ async def finish(store: Store, key: TurnKey, outcome: Outcome, detail: str | Non
         if (row := one(db, _SELECT_TURN + _ONE, session=key.session, n=key.n)) is not None:
             ended = Turn.of(row)
             turn_figures.put(db, ended, ended.finished_at or at)
+            bulletins.put_ended(db, key, counts, at)
         return counts
 
     return await store.write(work)
@@ -374,6 +376,8 @@ def put_turn(db: Database, new: NewTurn, at: float) -> TurnKey | None:
 def _first_parts(db: Database, new: NewTurn) -> list[TurnPart]:
     """Return what is known of it, with what it is likely to cost unless it needs no agent."""
     known: list[TurnPart] = [Places(new.spot, new.discussions), Aim(new.findings, new.unasked)]
+    if new.api_token:
+        known.append(ByToken(new.api_token))
     if TRAITS[new.kind].is_free:
         return known
     found = turn_figures.estimated(db, new.thread.repo, new.thread.installation, new.kind) or WorkEstimate()

@@ -86,9 +86,13 @@ class AmazonKeys:
 
         session = Session(profile=self._settings.profile or None)
         session.set_config_variable("region", self._settings.region)
-        # no proxies: a variable of the environment must not lead the key to another host
+        # no proxies and endpoints of botocore's: a variable of the environment must not lead the key to another host
         config = Config(
-            connect_timeout=CONNECT_SECONDS, read_timeout=READ_SECONDS, retries={"max_attempts": 1}, proxies={}
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
+            retries={"max_attempts": 1},
+            proxies={},
+            ignore_configured_endpoint_urls=True,
         )
         session.set_default_client_config(config)
         return session

@@ -99,5 +99,5 @@ def _sent(
             trust_env=False, timeout=min(timeout or CALL_SECONDS, CALL_SECONDS), verify=ssl.create_default_context()
         ) as client:
             return _Answer(client.request(method, url, content=body, headers=dict(headers or {})))
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise TransportError(type(error).__name__) from None  # type: ignore[no-untyped-call]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,7 +24,17 @@ LEAST_SECONDS = 30.0
 AGAIN_SECONDS = 30.0
 DOUBT_SECONDS = 60.0
 """A credential younger than this is refused for another reason than its age."""
+LATE_SECONDS = 10.0
+"""After one was dropped, the refusals of other requests with it may come for so long."""
+SURPRISES = (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+"""What SDKs also raise about settings that they did not expect."""
 MOST_WORDS = 300
+SECRETIVE = re.compile(
+    r"Credential=[^\s,]+|(?i:x-amz-security-token)[:=]\s*\S+|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\b\d{12}\b"
+    r"|\bprojects/[^/\s`']+|[A-Za-z0-9+_=%-]{48,}|[A-Za-z0-9+/_=%-]{160,}"
+)
+"""Parts of a signature, ids of keys, the names of accounts and projects, and whatever is as long as a token: Amazon
+repeats the whole signed request if a signature is wrong."""
 T = TypeVar("T")
 
 
@@ -60,6 +72,7 @@ class Renewed(Generic[T]):
         """The secrets of the last two credentials: requests under way may still use the older one."""
         self._kept: Lasting[T] | None = None
         self._since = self._next = 0.0
+        self._dropped_at = -math.inf
         self._under_way: asyncio.Task[T | BotError] | None = None
 
     async def current(self) -> T:
@@ -80,11 +93,12 @@ class Renewed(Generic[T]):
         return found
 
     def doubt(self) -> bool:
-        """Drop the credential, which was refused; False if a new one would be refused too."""
-        if self._kept is None or time.time() - self._since < DOUBT_SECONDS:
-            return False
-        self._kept = None
-        return True
+        """Drop the credential, which was refused; False if a new one would be refused too. Of several requests under
+        way with it, the first refusal drops it."""
+        now = time.time()
+        if self._kept is not None and now - self._since >= DOUBT_SECONDS:
+            self._kept, self._dropped_at = None, now
+        return now - self._dropped_at < LATE_SECONDS
 
     async def _renew(self) -> T | BotError:
         """Return the new credential, or why there is none; perhaps nobody waits for it."""
@@ -94,6 +108,11 @@ class Renewed(Generic[T]):
             self._next = time.time() + AGAIN_SECONDS
             log.warning("%s gave no new credential: %s", self._whose, error)
             return error
+        except SURPRISES as error:  # its words may repeat what is set
+            self._next = time.time() + AGAIN_SECONDS
+            words = f"There is no credential for {self._whose}: what is set does not fit ({type(error).__name__})."
+            log.warning("%s", words)
+            return IdentityRefused(f"{words} Make a new key, and set it.")
         new = frozenset(secret.reveal() for secret in found.secrets)
         self._hidden, old = [*self._hidden, new][-2:], self._hidden
         for secret in new:
@@ -107,4 +126,10 @@ class Renewed(Generic[T]):
 
 def shown(error: Exception) -> str:
     """Return an SDK's words on one line."""
-    return "".join(letter if letter.isprintable() else " " for letter in str(error))[:MOST_WORDS].rstrip(". ")
+    return plain(str(error), MOST_WORDS).rstrip(". ")
+
+
+def plain(said: str, most: int) -> str:
+    """Return a vendor's words on one line, without secrets; what is cut off is cut off afterwards."""
+    hidden = SECRETIVE.sub("[redacted]", said[: 4 * most])
+    return "".join(letter if letter.isprintable() else " " for letter in hidden)[:most]

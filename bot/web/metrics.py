@@ -134,6 +134,7 @@ class _Stored(Collector):
         yield _by("forgehand_turns", "Turns by state.", "state", found.turns)
         yield _by("forgehand_turns_ended", "Turns by outcome.", "outcome", found.outcomes, total=True)
         yield _by("forgehand_deliveries", "Webhooks in the ledger.", "state", found.deliveries)
+        yield _by("forgehand_bulletins", "Bulletins to receivers that are kept.", "state", found.bulletins)
         yield _by("forgehand_installations", "Installations of the App.", "state", found.installations)
         yield _by("forgehand_model_requests", "Model requests by result.", "status", found.model_requests, total=True)
         yield _by("forgehand_tokens", "Tokens that the gateway counted.", "kind", found.tokens, total=True)

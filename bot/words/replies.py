@@ -120,10 +120,21 @@ def opening_starts_nothing() -> str:
     return f"{NO_COMMAND}, and the repository's config starts nothing here"
 
 
-def why(lines: Sequence[str]) -> str:
+def why(lines: Sequence[str], started: str = "") -> str:
+    """`started` says which program asked for the last turn, if one did."""
     if not lines:
-        return "I acted on everything on this thread that was meant for me."
-    return "\n".join(["What I did not act on here, newest first:", "", *(f"- {line}" for line in lines)])
+        return f"I acted on everything on this thread that was meant for me. {started}".rstrip()
+    return "\n".join(
+        filter(None, (started, "What I did not act on here, newest first:\n", *(f"- {line}" for line in lines)))
+    )
+
+
+def by_token(n: int, login: str, token: str) -> str:
+    return f"Turn {n} was started through the API with the token {shown(token, 60)} of {shown(login, 60)}."
+
+
+def of_token(token: str, reason: str) -> str:
+    return f"With the API token {shown(token, 60)}: {reason}"
 
 
 class DeliveryFacts(Protocol):

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from bot.cli.sweep import credentials_in
+from bot.git.large_files import LargeFile, Pointer
+from bot.sessions import large_files
 from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github import gitstore
 from tests.world import CONFIG, World
@@ -161,3 +163,44 @@ async def test_lfs_in_the_cloud_brings_contents_in_and_home(tmp_path: Path) -> N
         assert world.repo.large.held[hashlib.sha256(NEW).hexdigest()] == NEW
         tokens = [one.value for one in world.github.tokens.minted]
         assert not [call for call in e2b.calls if any(one.encode() in call.body for one in tokens)]
+
+
+async def test_signed_commits_have_pointers_and_a_change_of_workflows_keeps_the_contents(world: World) -> None:
+    tracked(world)
+    world.github.commit(world.repo, "main", {CONFIG: "lfs: true\ncommits: verified\n"})
+    workflow = ".github/workflows/ci.yml"
+    both = f"printf 'kept music' > art/two.bin; mkdir -p .github/workflows; echo 'on: push' > {workflow}"
+    world.model.default(Script([bash(both), Say("Title: Both\n\nDone.")]))
+    async with world.bot():
+        world.say("/claude change both")
+        assert await world.outcome() == "refused", world.replies()[0].body
+        assert "workflow files" in world.replies()[0].body
+        assert not world.repo.large.arrived
+
+        again = f"rm {workflow}; printf 'nobody has this' > art/gone.bin"
+        world.model.default(Script([bash(again), Say("Title: Music\n\nDone.")]))
+        world.say("/claude leave the workflow out")
+        assert await world.outcome(2) == "pull_request", world.replies()[-1].body
+        [pull] = world.pulls()
+        assert world.repo.file(pull.head, "art/two.bin") == pointer(b"kept music")
+        assert world.repo.large.held[hashlib.sha256(b"kept music").hexdigest()] == b"kept music"
+        assert hashlib.sha256(b"nobody has this").hexdigest() in world.repo.large.held, "it is there again"
+
+        world.say("/claude undo", on=pull)
+        assert await world.outcome(on=pull) == "pushed", world.replies(pull)[-1].body
+        assert world.repo.file(pull.head, "art/two.bin") == pointer(MUSIC)
+
+        lie = pointer(PICTURE).decode().replace(f"size {len(PICTURE)}", "size 7")
+        world.model.default(Script([bash(f"printf '%s\n' '{lie.strip()}' > art/lie.bin"), Say("Done.")]))
+        world.say("/claude point to it", on=pull)
+        assert await world.outcome(2, on=pull) == "refused", world.replies(pull)[-1].body
+        assert "`art/lie.bin`" in world.replies(pull)[-1].body
+
+
+def test_a_content_has_one_size_so_that_no_pointer_hides_gigabytes() -> None:
+    small, lie, other = (
+        LargeFile(path, "0" * 40, Pointer(oid * 64, size))
+        for path, oid, size in (("a", "1", 1), ("b", "1", 400 << 20), ("c", "2", 2))
+    )
+    chosen, [note] = large_files._within_limits([small, lie, other])
+    assert chosen == [small, other] and "`b`" in note

@@ -73,7 +73,10 @@ async def test_a_content_that_is_not_its_name_never_gets_it(tmp_path: Path) -> N
                 await client.download(server, [replace(right, size=len(wrong))])
             assert not right.file.exists()
         repo.large.held[right.oid] = b"right"
-        assert list(await client.download(server, [right])) == [right.oid], "GitHub says that the size is another"
+        for states_size in (True, False):
+            repo.large.states_size = states_size
+            assert list(await client.missing(server, [right])) == [right.oid]
+            assert list(await client.download(server, [right])) == [right.oid], "one pointer fails no turn"
 
 
 @pytest.mark.parametrize(

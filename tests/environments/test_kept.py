@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from bot.simulation.anthropic import Call, Say, Script, Wait
 from bot.simulation.github.threads import Comment
 from bot.store import environments
 from bot.store.base import Store
-from sandbox.choice import choose
+from sandbox.choice import choose, instance_of
 from sandbox.local import folders
 from sandbox.primitives import EnvironmentSpec
 from tests.e2b_stand_in import Fault
@@ -46,8 +47,8 @@ class Life(Place):
 
     async def stray(self) -> None:
         """One more that nobody needs, and to which a sweep comes last."""
-        chosen = settings.read(self.world.environment)
-        choice = await choose(self.world.environments, e2b=chosen.e2b)
+        root, e2b = self.world.environments, settings.read(self.world.environment).e2b
+        choice = await choose(root, e2b=e2b and replace(e2b, instance=instance_of(root)))
         try:
             await choice.provider.create(STRAY, EnvironmentSpec(meter.LABEL, public_repository=True))
         finally:

@@ -15,6 +15,7 @@ async def test_links_are_followed_within_the_repository(bench: Bench) -> None:
         "up/CLAUDE.md": "../../../etc/passwd",
         "two/CLAUDE.md": "../pay/CLAUDE.md",
         "git/CLAUDE.md": "../.git/config",
+        ":(glob)x/CLAUDE.md": "../rules/pay.md",  # git would take the name for a pattern
     }
     for path, target in links.items():
         (bench.dev / path).parent.mkdir()
@@ -27,8 +28,9 @@ async def test_links_are_followed_within_the_repository(bench: Bench) -> None:
     paths = await bench.cache.paths(REPO, sha)
     heads = [path for path in paths if path.endswith("CLAUDE.md")]
     files = await rule_files(bench.cache, REPO, sha, [*heads, "rules"], {*paths, "rules"})
-    assert set(files) == {"pay/CLAUDE.md", "two/CLAUDE.md", "rules/pay.md", "rules/more.md"}
-    for head in ("pay/CLAUDE.md", "two/CLAUDE.md"):
+    same = ("pay/CLAUDE.md", "two/CLAUDE.md", ":(glob)x/CLAUDE.md")
+    assert set(files) == {*same, "rules/pay.md", "rules/more.md"}
+    for head in same:
         found, notes = folder_rules.expanded(head, files)
         assert [(importer, one.path) for importer, one in found] == [
             ("", "rules/pay.md"),

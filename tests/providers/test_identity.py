@@ -15,9 +15,10 @@ import pytest
 from bot import settings
 from bot.errors import SettingsError
 from bot.sessions.money.budget import Prices
-from bot.settings import Secret
+from bot.settings import BedrockSettings, Secret
 from bot.simulation.anthropic import Say, Script
 from bot.vendors import identity
+from bot.vendors.amazon_keys import AmazonKeys
 from bot.vendors.identity import IdentityUnavailable, Lasting, Renewed, SecretWitness
 from bot.web import provider_trial
 from tests.providers import bedrock_stand_in as amazon
@@ -106,6 +107,11 @@ async def test_a_profile_of_amazons_files_is_found_and_the_machine_is_not_asked(
     works, words = await tried(values, FORGEHAND_BEDROCK_PROFILE="other")
     assert not works and "Look at FORGEHAND_BEDROCK_PROFILE" in words
     assert not [one for one in bedrock.requests if one.path == "/never"]
+    monkeypatch.setenv("AWS_ENDPOINT_URL", bedrock.url)
+    at = settings.read_model({**values, "FORGEHAND_BEDROCK_PROFILE": "work"}).provider.at
+    assert isinstance(at, BedrockSettings)
+    roles = AmazonKeys(at)._session().create_client("sts")
+    assert roles.meta.endpoint_url == f"https://sts.{amazon.REGION}.amazonaws.com", "no other host gives out roles"
     await tried(values, FORGEHAND_BEDROCK_METADATA="1")
     assert [one for one in bedrock.requests if one.path == "/never"], "only if it is set"
 
@@ -212,6 +218,31 @@ async def test_a_credential_is_fetched_once_for_all_kept_while_it_serves_and_hid
     assert await renewed.current() == 4, "the next one is fetched beside it, in vain"
     monkeypatch.setattr(identity, "DOUBT_SECONDS", 0.0)
     assert renewed.doubt()
+    assert renewed.doubt(), "also for the next request that was under way with it"
+    monkeypatch.setattr(identity, "DOUBT_SECONDS", 60.0)
     with pytest.raises(IdentityUnavailable):
         await renewed.current()
     assert await renewed.current() == 6
+    monkeypatch.setattr(identity, "LATE_SECONDS", 0.0)
+    assert not renewed.doubt(), "the new one is refused as well"
+
+
+def test_words_of_a_vendor_repeat_no_token_not_even_its_beginning() -> None:
+    token = "IQoJb3JpZ2luX2VjEJ/" + "a1B2c3D4/+" * 60
+    signed = f"does not match. The Canonical String should have been 'POST\n/\n\nx-amz-security-token:{token}\n'"
+    subject = f"eyJhbGciOiJSUzI1NiJ9.{'eyJpc3MiOiJ4In0' * 5}.{'c2lnbmF0dXJl' * 20}"
+    said = identity.plain(f"{signed} {'-' * 200}", 400)
+    assert "x-amz" not in said and token[:12] not in said and "does not match" in said
+    assert "c2lnb" not in identity.shown(ValueError("no subject token", subject))
+    model = "`projects/mine/locations/europe-west1/publishers/anthropic/models/claude-sonnet-5-5` was not found"
+    assert identity.plain(model, 400) == model.replace("projects/mine", "[redacted]")
+
+
+async def test_a_key_of_which_an_sdk_makes_nothing_is_refused_in_a_sentence(
+    vertex: tuple[SimulatedVertex, Standing], tmp_path: Path
+) -> None:
+    model, stand = vertex
+    known = json.loads(model.workload_file(str(tmp_path)))
+    for changes in ({}, {"credential_source": {"file": "/etc/hostname", "format": "canary"}}):
+        works, words = await tried(stand.values, FORGEHAND_VERTEX_KEY=json.dumps({**known, **changes}))
+        assert not works and "what is set does not fit" in words and "canary" not in words, words

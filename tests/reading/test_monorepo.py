@@ -95,6 +95,15 @@ async def test_a_folder_has_its_rules_setup_checks_and_money_and_others_come_whe
         world.say("/claude ask why? --in ../etc")
         await world.github.changed(lambda: "`--in` takes the path of a folder" in said(world), 20)
 
+        # More money for a turn that the folder's budget has ended goes to work in that folder.
+        poor = CONFIG.replace("budget: 3", "budget: 0.01")
+        world.github.commit(world.repo, "main", {".github/forgehand.yml": poor}, by="alice")
+        world.say("/claude ask why? --in services/pay")
+        assert await world.outcome(4) == "over_budget", said(world)
+        world.say("/claude continue +1")
+        assert await world.outcome(5) == "answered", said(world)
+        assert "**Folder:** `services/pay`" in said(world), said(world)
+
 
 async def test_a_pull_request_has_the_folders_of_its_files_and_cannot_change_its_own_rules(world: World) -> None:
     world.github.commit(world.repo, "main", RULES, by="alice")

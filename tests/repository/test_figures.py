@@ -8,7 +8,7 @@ from tests import figures
 from tests.figures import Module
 
 MOST_TINY = 243
-MOST_NOQAS = 45
+MOST_NOQAS = 50
 
 
 @pytest.fixture(scope="module")

@@ -162,6 +162,7 @@ READERS: Mapping[str, Reader] = {
     "skill, its head": _packed(".claude/skills/x/SKILL.md", "---\n"),
     "command of a repository": _written_out,
     "rules of a folder": lambda text: folder_rules.read("a/CLAUDE.md", text.encode("utf-8", "replace")),
+    "folders of paths": lambda text: folders.homes([text], {*folders.CommitFolders([text])}),
     "folders in words": lambda text: folders.named_in(text, {"a/b"}, {"a"}),
     "folders in a call": lambda text: touches("a/b", {"tool_input": {"command": text}, "cwd": "/work"}, "/work"),
     "patterns of paths": lambda text: push_policy.matches("a/" * 40 + "b", text),

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from bot import account_settings
+from bot import account_settings, repo_config
 from bot.errors import BadRepoConfig
 from bot.repo_config import RepoConfig, layers
 from bot.repo_config.layers import LayeredConfig
@@ -49,6 +49,13 @@ def laid(*files: str) -> LayeredConfig:
             "a: x, b: z",
             "file 0, line 1 and file 1, line 1",
         ),
+        (
+            "paths: {a/**: {budget: 2, checks: x}, b: {setup: y}}",
+            "paths: {a/**: {budget: 90, instructions: z}, c: {setup: y}}",
+            "paths",
+            "a/**: checks, budget, instructions, b: setup, c: setup",
+            "file 0, line 1 and file 1, line 1",
+        ),
     ],
 )
 def test_lists_replace_maps_merge_and_limits_only_narrow(
@@ -56,6 +63,25 @@ def test_lists_replace_maps_merge_and_limits_only_narrow(
 ) -> None:
     row = {one["key"]: one for one in laid(below, above).rows()}[key]
     assert (row["value"], row["source"]) == (value, source)
+
+
+def test_a_repository_cannot_raise_the_account_s_budget_for_a_path() -> None:
+    below = "budget: 50\npaths: {pay/**: {budget: 2, checks: [audit]}}\n"
+    for above, budget, checks in (("{budget: 90}", 2, "audit"), ("{budget: 1}", 1, "audit"), ("{checks: [x]}", 2, "x")):
+        config = laid(below, f"paths: {{pay/**: {above}}}\n").config.with_paths(["pay/**"])
+        assert (config.budget, config.checks) == (budget, (checks,))
+
+
+def test_a_private_account_file_brings_limits_but_no_words_into_public_threads() -> None:
+    text = (
+        "budget: 2\ninstructions: SECRET\nreview: {dismissed: {a: SECRET}, threshold: major}\n"
+        "paths: {a: {instructions: SECRET, checks: make}, b: {review: SECRET}}\n"
+    )
+    found = account_settings.defaults({}, text, "octo", silent=True)
+    assert "SECRET" not in repo_config.dump(found.config) and "SECRET" not in str(found.rows())
+    assert set(found.origins) == {"budget", "review.threshold", "paths"}
+    assert (found.config.budget, [one.pattern for one in found.config.paths]) == (2, ["a"])
+    assert "SECRET" in repo_config.dump(account_settings.defaults({}, text, "octo").config)
 
 
 def test_one_file_alone_means_what_it_always_meant() -> None:
@@ -94,25 +120,49 @@ async def test_the_account_s_file_counts_below_the_repository_s_own(world: World
         assert rows["effort"] == ("high", f"{CONFIG} of {world.repo.full_name}, line 1")
         assert rows["timeout"] == ("60 min", "the operator") and rows["permission"] == ("auto", "default")
 
-        # A push is heard at once; what it broke is said in the account's own place, and counts as absent.
-        world.github.commit(shared, "main", {CONFIG: "efort: low\n"}, by="alice")
-        async with asyncio.timeout(30):
-            while not await doubted(world):
-                await world.github.idle()
+        # Its words stay out of public threads, because it is private itself; its limits count there, too.
+        world.repo.private = False
         world.say("/claude look")
         assert await world.outcome(2) == "no_change"
+        assert "ACCOUNT-RULE" not in json.dumps(world.model.requests[-1].body)
+        assert "of $2.00" in world.replies()[-1].body
+
+        # A push is heard at once; what it broke is said in the account's own place, and counts as absent.
+        world.github.commit(shared, "main", {CONFIG: "efort: low\n"}, by="alice")
+        await again(world)
+        world.say("/claude look")
+        assert await world.outcome(3) == "no_change"
         assert "ACCOUNT-RULE" not in json.dumps(world.model.requests[-1].body)
         page = (await olga.get(f"/installations/{world.installation.id}")).text
         assert "cannot be used, so it does not count" in page and "there is no key" in page
         told = await forgehand(world.environment, "config", "show", owner)
         assert "there is no key `efort`" in told.out
 
+        world.github.commit(shared, "main", {CONFIG: f"budget: 1\n#{'x' * (1 << 20)}\n"}, by="alice")
+        await again(world)
+        world.say("/claude help")
+        await world.github.changed(lambda: "what happens" in world.replies()[-1].body, 30)
+        page = (await olga.get(f"/installations/{world.installation.id}")).text
+        assert "is larger than 1 MB" in page, "it would look as if there were no file"
 
-async def doubted(world: World) -> bool:
+        # A repository that was renamed is no longer the account's own, though its old address leads there.
+        world.github.commit(shared, "main", {CONFIG: "budget: 1\n"}, by="alice")
+        await again(world)
+        world.github.rename_repo(shared, "old-defaults")
+        world.say("/claude look")
+        assert await world.outcome(4) == "no_change"
+        assert "of $3.00" in world.replies()[-1].body
+
+
+async def again(world: World) -> None:
+    """Wait until the account's repository is to be read again."""
     store = await Store.open_reader(world.database)
     try:
-        rows = await store.many("SELECT read_at FROM account_repositories")
-        return [row["read_at"] < 0 for row in rows] == [True]
+        async with asyncio.timeout(30):
+            while [row["read_at"] < 0 for row in await store.many("SELECT read_at FROM account_repositories")] != [
+                True
+            ]:
+                await world.github.idle()
     finally:
         await store.close()
 

@@ -17,6 +17,7 @@ from tests.reading.test_reading import bodies, changed, first
 from tests.turns.test_claude_cli import Cli, cli
 from tests.world import World
 from tests.world.e2b import e2b_spine
+from tests.world.git_remote import git
 
 __all__ = ["cli"]
 
@@ -94,6 +95,12 @@ async def test_skills_agents_and_commands_of_the_base_branch_reach_the_agent_and
 
 async def test_a_pull_request_that_changes_skills_is_told_once_that_those_of_its_base_count(world: World) -> None:
     world.github.commit(world.repo, "main", KNOW_HOW, by="alice", message="Know-how")
+    broken = world.github.create_repo(
+        f"{world.repo.owner.login}/.github", files={**KNOW_HOW, "x": "lost"}, private=True
+    )
+    lost = git(broken.path, "rev-parse", "main:x")
+    (broken.path / "objects" / lost[:2] / lost[2:]).unlink()
+    world.github.add_repos(world.installation, broken)
     pull = changed(world, {".claude/commands/team/deploy.md": "HEAD-COMMAND\n", "shop.py": "x = 1\n"})
     world.model.default(Script([Say("Nothing to do.")]))
     async with world.bot():
@@ -103,6 +110,7 @@ async def test_a_pull_request_that_changes_skills_is_told_once_that_those_of_its
     assert "Deploy to prod in eu" in first(world).prompt
     told, again = (reply.body for reply in world.replies(pull))
     assert "because this pull request changes it: `.claude/`. The version on `main` counts." in told
+    assert f"{broken.full_name}, which could not be read" in told, "a repository for all must not hold up each of them"
     assert "Not used in this run" not in again and "what the pull request itself says" not in again
 
 

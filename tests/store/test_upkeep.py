@@ -66,7 +66,9 @@ async def test_pruning_keeps_what_waits_what_is_young_and_what_dedupes(tmp_path:
         "deliveries": 1,
         "events": 3000,
         "samples": 0,
+        "bulletins": 0,
         "fetched_packages": 0,
+        "tool_calls": 0,
         "gateway_tokens": 0,
         "requests": 0,
     }

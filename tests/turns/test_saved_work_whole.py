@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from bot.simulation.anthropic import Say, Script
 from bot.simulation.github.threads import Pull
 from tests.world import World
@@ -29,7 +31,9 @@ async def test_it_becomes_a_pull_request_though_nothing_was_left_to_do(world: Wo
         assert await world.outcome(2) == "pull_request", world.replies()[1].body
     [pull], body = world.pulls(), world.replies()[1].body
     assert pull.head_sha in rescued(world).values(), "as it was saved, without a commit more"
-    assert world.repo.file(pull.head, "new.txt") == b"one\n" and "`new.txt` +1" in body
+    at_github = f"/{world.repo.full_name}/commit/{pull.head_sha}#diff-"
+    assert world.repo.file(pull.head, "new.txt") == b"one\n"
+    assert re.search(rf"\[`new\.txt`\]\(\S+{re.escape(at_github)}[0-9a-f]{{64}}\) \+1 ", body), body
     assert "(passes on the base)" in body, body
 
 

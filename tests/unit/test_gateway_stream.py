@@ -54,6 +54,19 @@ def test_hidden_thinking_counts_by_the_providers_estimate() -> None:
     assert meter.consumption.usage.output_tokens == 50
 
 
+def test_an_answer_that_does_not_state_its_input_is_not_counted_as_free() -> None:
+    start = event(type="message_start", message={"usage": {"input_tokens": 0, "output_tokens": 1}})
+    for first in (b"", event(type="message_start", message={}), start):
+        meter = Meter()
+        meter.feed(first + event(type="message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 9}))
+        assert not meter.began and not meter.finished and meter.consumption.usage.output_tokens == 9
+        meter.feed(event(type="message_delta", delta={"stop_reason": "end_turn"}, usage={"cache_read_input_tokens": 3}))
+        assert meter.finished, "from the end of the stream, as compatible servers do"
+    whole = Meter()
+    whole.whole(b'{"usage": {}}')
+    assert not whole.finished
+
+
 def test_what_is_thought_counts_by_all_of_it_and_not_by_its_summary() -> None:
     def said(**delta: Any) -> bytes:
         return event(type="content_block_delta", delta=delta)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import yaml
 
@@ -66,6 +68,22 @@ def test_skills_are_named_by_their_folder_and_what_is_no_skill_is_left_out() -> 
     keys, unfit = known.left_out
     assert keys == "`hooks` in files of `.claude`, which Forgehand does not use"
     assert "skills/none/x.md" in unfit and unfit.endswith("no part of a skill, an agent or a command")
+
+
+@pytest.mark.parametrize(
+    "body", ["!!`rm x`", "```!!\nrm x\n```", "``!`!rm x", "!\u200b!`rm x`", "a!!!b" + "!" * 200_000]
+)
+def test_no_mark_by_which_reading_a_skill_would_run_a_command_is_left(body: str) -> None:
+    text = packed(**{"skills/s/SKILL.md": body}).files["skills/s/SKILL.md"].decode().split("---\n", 2)[2]
+    assert "!`" not in text and "```!" not in text and ("`" not in body or "rm x" in text)
+
+
+def test_heads_of_skills_with_endless_values_are_read_in_no_time() -> None:
+    written = f"---\ndescription: D\nhooks: [{'1,' * 1_650}1]\n---\nBody"
+    began = time.monotonic()
+    known = packed(**{f"commands/c{n}.md": written for n in range(300)})
+    assert time.monotonic() - began < 12
+    assert head(known, "commands/c7.md") == {"description": "D"}
 
 
 COMMANDS = (

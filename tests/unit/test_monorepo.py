@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,13 @@ from bot.agent.folder_rules import RuleFile
 from bot.errors import BadRepoConfig, CommandError
 from bot.proposal.push_policy import matches
 from bot.sessions import folders
+from bot.sessions.reviews import scope
 from sandbox.runner import folder_rules as script
 from sandbox.runner.folder_rules import touches
 
 WORK = "/work"
 TREE = ("services/pay/pay.py", "services/pay/CLAUDE.md", "services/web/web.py", "docs/a.md", "x.py")
-KNOWN = folders.folders_of(TREE)
+KNOWN = folders.CommitFolders(TREE)
 
 
 @pytest.mark.parametrize(
@@ -176,6 +178,26 @@ def test_a_mistake_in_paths_is_named(text: str, said: str) -> None:
     with pytest.raises(BadRepoConfig) as wrong:
         repo_config.parse(f"paths: {text}\n")
     assert said in str(wrong.value) and "line 1" in str(wrong.value)
+
+
+def test_a_small_tree_with_endless_folders_takes_little_time_and_memory() -> None:
+    deep = [f"b{n}/{'a/' * 2_000}x" for n in range(2_000)]
+    tracemalloc.start()
+    began = time.monotonic()
+    known = folders.CommitFolders(deep)
+    assert "b7/a/a" in known and "b7/a/b" not in known and "b" not in known and f"b7{'/a' * 2_000}" in known
+    assert folders.homes(deep, {"b1", "b2/a"}) == ("b1", "b2/a")
+    config = repo_config.parse("paths: {'*.sql': {budget: 1}, b1/**: {budget: 2}}\n")
+    assert len(folders.patterns_for(config, deep)) == 2, "those are more than we look at"
+    rules = repo_config.parse("review: {dismissed: {'*.sql': Fine.}}\npaths: {'*.sql': {review: Look.}}\n")
+    assert "Fine." in (said := scope.rules(rules, deep)) and "Look." in said
+    with pytest.raises(CommandError):
+        folders.asked_for("b7/aa", (), known)
+    assert tracemalloc.get_traced_memory()[1] < 100 << 20 and time.monotonic() - began < 20
+    tracemalloc.stop()
+    assert list(folders.CommitFolders(["a/b/c", "a/b/d", "a-b/x", "a/e/f/g", "top"])) == [
+        *("a-b", "a", "a/b", "a/e", "a/e/f"),
+    ]
 
 
 def test_no_pattern_takes_long() -> None:

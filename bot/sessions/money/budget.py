@@ -145,7 +145,9 @@ class Prices:
         found, at = cls(model.prices), model.provider.at
         if at is not None:
             own = {canonical(name) for name in model.prices}
-            ids = {canonical(name): one for name, one in model.provider.ids.items()}
+            ids: dict[str, str] = {}
+            for name, one in model.provider.ids.items():
+                ids.setdefault(canonical(name), one)  # of two ids for one model, the first goes into requests
             for name in found._table.keys() - own:
                 found._table[name] = _times(found._table[name], at.price_factor(ids.get(name, "")))
         return found

@@ -209,7 +209,7 @@ async def expire_rescues(services: Services) -> None:
 async def rescue(work: TurnWork, end: End) -> Move:
     """Push work cut short to a ref that is no branch; if that fails too, it stays on the host."""
     ref = work.turn.key.rescue_ref
-    if work.whole is not None:
+    if work.quarantine.large is not None:
         from bot.sessions import large_files
 
         if await large_files.upload(work, ref) is not None:

@@ -100,7 +100,7 @@ async def _places(
     services: Services, turn: Turn, spoken: Spoken, paths: Sequence[str]
 ) -> tuple[str | None, Sequence[str]]:
     """Return the folder that `--in` names, and the files that the turn is about. The first that names any counts."""
-    files, known = await asyncio.to_thread(lambda: (set(paths), folders.folders_of(paths)))
+    files, known = await asyncio.to_thread(lambda: (set(paths), folders.CommitFolders(paths)))
     if turn.options is not None and turn.options.folder is not None:
         asked = await asyncio.to_thread(folders.asked_for, turn.options.folder, files, known)
         return asked, [f"{asked}/{folders.ANYTHING}"]

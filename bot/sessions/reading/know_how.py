@@ -11,8 +11,8 @@ import msgspec
 from bot import knowhow
 from bot.agent.material import KNOW_HOW
 from bot.agent.prompt import apart
-from bot.errors import GitHubRefused
-from bot.git.errors import RefMissing, RepositoryEmpty, RepositoryUnsupported
+from bot.errors import GitHubRefused, GitHubUnavailable
+from bot.git.errors import GitTimedOut, RefMissing, RepositoryEmpty, RepositoryUnsupported
 from bot.git.folders import FolderBounds
 from bot.git.run import RemoteAccess
 from bot.github.types import TokenPurpose
@@ -28,6 +28,8 @@ from sandbox.agents.base import Plugin
 
 REPOSITORY, ACCOUNT = "repository", "account"
 """The names of the plugins, which the names of their commands begin with."""
+_UNREADABLE = (GitHubRefused, GitHubUnavailable, GitTimedOut, RefMissing, RepositoryEmpty, RepositoryUnsupported)
+"""Also what may pass: the turn's own repository has just been fetched, so waiting would rather hold up everybody."""
 _BOUNDS = FolderBounds(knowhow.MOST_FILES, knowhow.MAX_FILE_BYTES, knowhow.MAX_BYTES, first=packing.is_text_to_read)
 
 
@@ -48,9 +50,9 @@ async def _of_account(services: Services, thread: Thread, shared: AccountReposit
         )
         access = RemoteAccess(f"{services.settings.github.url}/{repo.full_name}.git", token)
         await repos.upsert_repo(services.store, repo, thread.installation)  # so that it is forgotten as any other
-        tip = await services.cache.fetch(repo.id, access, f"refs/heads/{repo.default_branch}")
+        tip = await services.cache.fetch(repo.id, access, f"refs/heads/{repo.default_branch}", depth=1)
         return await _packed(services, ACCOUNT, repo.id, tip)
-    except (GitHubRefused, RefMissing, RepositoryEmpty, RepositoryUnsupported):
+    except _UNREADABLE:
         why = f"the skills, agents and commands of {repo.full_name}, which could not be read"
         return KnowHow(ACCOUNT, left_out=(why,))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from bot.agent import diffs
 from bot.agent.findings import Severity
 from bot.agent.material import Diff, rule_names
-from bot.proposal.push_policy import matches
+from bot.proposal.push_policy import are_too_many, matches
 from bot.repo_config import RepoConfig, Reviewing
 from bot.repo_config.values import ForPaths
 from bot.text.markup import shown
@@ -44,7 +44,7 @@ def left_out(paths: Sequence[str]) -> str:
 
 def rules(whole: RepoConfig, paths: Sequence[str] | None) -> str:
     """Word the repository's wishes for the agent. `paths` are the changed files; None: nobody knows them."""
-    rows = list(_rules(whole, paths))
+    rows = list(_rules(whole, None if paths is None or are_too_many(paths) else paths))
     return "\n".join(["", "# Wishes of .github/forgehand.yml for reviews", "", *rows, ""]) if rows else ""
 
 

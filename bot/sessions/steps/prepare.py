@@ -39,6 +39,8 @@ async def run(services: Services, turn: Turn) -> Move:
     config = await starting_point.read_config(services, session)
     repo_config.keep_from(config, services.settings.own_hosts())
     await sessions.update_session(services.store, turn.key.session, budget_usd=config.budget)
+    if config.notify:  # also for a turn that ends before it has begun
+        await sessions.update_turn(services.store, turn.key, config=repo_config.dump(config))
     if spent := await spending_limits.before_the_start(services, turn):
         return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
     estimate = await _estimated(services, turn, session, _begins_as(turn, config))
@@ -95,7 +97,7 @@ async def _ready(services: Services, turn: Turn, preparation: Preparation) -> To
     if config.budget != preparation.config.budget:
         await sessions.update_session(services.store, turn.key.session, budget_usd=config.budget)
         if spent := await spending_limits.before_the_start(services, turn):
-            return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error})
+            return End(Outcome.OVER_BUDGET, spent.sentence, {"agent_error": spent.error}, parts=(found.where,))
     parts = (
         *preparation.parts,
         found.where,

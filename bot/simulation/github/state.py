@@ -81,6 +81,8 @@ class LargeObjects:
     """Seconds for which an address is good."""
     ended: int = 0
     """So many of the next addresses are no longer good when they are used."""
+    states_size: bool = False
+    """It answers a question with a wrong size by the right one, as some servers do, instead of refusing it."""
     refusals: dict[str, tuple[int, str]] = field(default_factory=dict)
     """What every batch of an operation gets, as when the account has used up its quota."""
 

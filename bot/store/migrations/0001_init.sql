@@ -621,18 +621,36 @@ CREATE TABLE credentials (
 -- "purpose:name".
 CREATE TABLE outside_services (
     installation_id BIGINT NOT NULL,
-    purpose         TEXT NOT NULL CHECK (purpose IN ('registry', 'mcp')),
+    purpose         TEXT NOT NULL CHECK (purpose IN ('registry', 'mcp', 'receiver')),
     name            TEXT NOT NULL,
     kind            TEXT NOT NULL,
     address         TEXT NOT NULL,
     scope           TEXT NOT NULL,
     options         TEXT NOT NULL,             -- JSON
-    credential      TEXT NOT NULL CHECK (credential IN ('none', 'basic', 'bearer', 'header')),
+    credential      TEXT NOT NULL CHECK (credential IN ('none', 'basic', 'bearer', 'header', 'signature')),
     credential_name TEXT NOT NULL,             -- the user, or the header's name
     stored_by       TEXT NOT NULL,
     stored_at       DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (installation_id, purpose, name)
 );
+
+-- What receivers hear of turns. A row is written with what it tells.
+CREATE TABLE bulletins (
+    id              TEXT PRIMARY KEY,          -- follows from receiver and event: told twice is one bulletin
+    installation_id BIGINT NOT NULL,           -- of the receiver, as in outside_services
+    receiver        TEXT NOT NULL,
+    event           TEXT NOT NULL CHECK (event IN ('ended', 'asks', 'over_budget')),
+    session_id      TEXT NOT NULL,
+    turn            INTEGER NOT NULL,
+    asks            TEXT,                      -- the kind of approval that waits
+    body            TEXT,                      -- JSON: as it was sent first; NULL: it was not tried yet
+    state           TEXT NOT NULL CHECK (state IN ('waiting', 'sent', 'given_up')),
+    tries           INTEGER NOT NULL DEFAULT 0, -- that failed
+    problem         TEXT,                      -- what was wrong with the last one, in words
+    at              DOUBLE PRECISION NOT NULL,
+    next_at         DOUBLE PRECISION NOT NULL  -- it is not tried before
+);
+CREATE INDEX bulletins_waiting ON bulletins (installation_id, receiver, at) WHERE state = 'waiting';
 
 -- Known by the digest of a cookie, which nobody who reads the store can use.
 CREATE TABLE visits (
@@ -655,6 +673,34 @@ CREATE TABLE shares (
     ends_at      DOUBLE PRECISION NOT NULL
 );
 CREATE INDEX shares_session ON shares (session_id);
+
+-- What an account's owners let programs ask for in their name, known by the digest of a secret. A name is never used
+-- again, because the audit trail tells tokens apart by it.
+CREATE TABLE api_tokens (
+    id              TEXT PRIMARY KEY,
+    secret_sha256   TEXT NOT NULL UNIQUE,
+    installation_id BIGINT NOT NULL,
+    name            TEXT NOT NULL,
+    made_by         TEXT NOT NULL,             -- the requester of all that it starts
+    made_by_id      BIGINT NOT NULL,
+    repositories    TEXT NOT NULL,             -- JSON: [{"id", "name"}]
+    kinds           TEXT NOT NULL,             -- JSON: the kinds of turns that it may start
+    may_answer      INTEGER NOT NULL,          -- approvals
+    budget_usd      DOUBLE PRECISION NOT NULL, -- for all of its turns together
+    made_at         DOUBLE PRECISION NOT NULL,
+    ends_at         DOUBLE PRECISION NOT NULL,
+    revoked_at      DOUBLE PRECISION,
+    used_at         DOUBLE PRECISION,
+    UNIQUE (installation_id, name)
+);
+
+-- What was asked with a token; the source is that of its turn or message.
+CREATE TABLE api_requests (
+    source   TEXT PRIMARY KEY,
+    token_id TEXT NOT NULL REFERENCES api_tokens (id),
+    at       DOUBLE PRECISION NOT NULL
+);
+CREATE INDEX api_requests_token ON api_requests (token_id);
 
 -- The replicas that live; used on PostgreSQL. Who has no row writes nothing. ------------------------------------------
 

@@ -113,7 +113,7 @@ class Meter:
             return
         if message.usage is not None:
             self._usage = message.usage
-            self.began = self.finished = True
+            self.began = self.finished = _states_input(message.usage)
 
     @property
     def output_tokens(self) -> int:
@@ -164,11 +164,12 @@ class Meter:
                 self._searches += 1
                 self.price_changes += 1
         if event.type == "message_start" and event.message and event.message.usage:
-            self._usage, self.began = event.message.usage, True
+            self._usage, self.began = event.message.usage, _states_input(event.message.usage)
             self.price_changes += 1
         elif event.type == "message_delta" and event.usage:
-            self._usage, self.began = _merged(self._usage, event.usage), True
-            self.finished = event.delta is None or event.delta.stop_reason is not None
+            self._usage = _merged(self._usage, event.usage)
+            self.began = _states_input(self._usage)
+            self.finished = self.began and (event.delta is None or event.delta.stop_reason is not None)
 
     def _delta(self, delta: _Delta) -> None:
         self._bytes += _size(delta.text) + _size(delta.partial_json)
@@ -176,6 +177,12 @@ class Meter:
         if delta.signature:
             self._bytes += max(self._thought, _decoded(delta.signature))
             self._thought = 0
+
+
+def _states_input(usage: _Usage) -> bool:
+    """Tell whether it says what the input costs: no request has none, so the estimate counts instead of zeros."""
+    found = _summed(usage)
+    return found.input_tokens + found.cache_read_tokens + found.cache_write_tokens > 0
 
 
 def _size(text: str | None) -> int:

@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 from bot import account_settings, config_values
 from bot.config_values import is_set
 from bot.errors import NotAllowed, UserError, VaultError
+from bot.github.client import GitHubApp
 from bot.sessions.money import spending_limits
 from bot.sessions.money.spending_limits import Ceilings
 from bot.settings import Secret, Settings
@@ -25,7 +26,9 @@ from bot.web.pages import account_form
 from bot.web.pages.account_form import NOTHING, Entered, WrongFields
 from bot.web.pages.gate import Act, Fields, Gate
 from bot.web.pages.ownership import owned
+from bot.web.pages.receivers_form import ReceiversForm
 from bot.web.pages.registries_form import RegistriesForm
+from bot.web.pages.tokens_form import TokensForm
 from bot.web.pages.visitors import Visitor
 
 MOST_ASKED = 40
@@ -35,11 +38,13 @@ Change = Callable[[InstallationRow, Visitor, Fields], Awaitable[str]]
 
 
 class InstallationPages:
-    def __init__(self, gate: Gate, settings: Settings, vault: Vault) -> None:
+    def __init__(self, gate: Gate, settings: Settings, vault: Vault, github: GitHubApp) -> None:
         self._gate = gate
         self._settings = settings
         self._vault = vault
         self._registries = RegistriesForm(gate.store, vault, settings.inside)
+        self._tokens = TokensForm(gate.store, github)
+        self._receivers = ReceiversForm(gate.store, vault, settings.inside)
 
     def routes(self) -> list[BaseRoute]:
         at = "/installations/{id}"
@@ -52,7 +57,12 @@ class InstallationPages:
             "registries": self._registries.add,
             "registries/test": self._registries.test,
             "registries/remove": self._registries.remove,
+            "tokens": self._tokens.make,
+            "tokens/revoke": self._tokens.revoke,
             "registries/forks": partial(account_form.change_on_forks, self._gate.store),
+            "receivers": self._receivers.add,
+            "receivers/test": self._receivers.test,
+            "receivers/remove": self._receivers.remove,
         }
         return [
             Route("/installations", self._gate.page(self._list)),
@@ -141,6 +151,8 @@ class InstallationPages:
             triggers=account_form.trigger_fields(own, entered),
             sharing=account_form.sharing_field(own, entered),
             registries=await self._registries.shown(row, own),
+            tokens=await self._tokens.shown(row),
+            receivers=await self._receivers.shown(row),
             sharing_choices=account_settings.SHARING_CHOICES,
             version=account_settings.version(own),
             timeout=limits.timeout_minutes,

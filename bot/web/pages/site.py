@@ -16,6 +16,8 @@ from bot.funds import BudgetTerms
 from bot.handlers.desk import Desk
 from bot.outbound import Redactor
 from bot.vault import Vault
+from bot.web.api.door import ApiDoor
+from bot.web.api.routes import ApiRoutes
 from bot.web.health import Parts
 from bot.web.pages import origin
 from bot.web.pages.access import VisitorAccess
@@ -99,11 +101,12 @@ class Site:
             *KeptWorkPages(gate, desk).routes(),
             *SharingPages(gate, shares, settings.public_url).routes(),
             *SharedPages(pages, shares, watching, pictures, given.redactor).routes(),
-            *InstallationPages(gate, settings, given.vault).routes(),
+            *InstallationPages(gate, settings, given.vault, desk.github).routes(),
             *McpPages(gate, settings, given.vault).routes(),
             *SpendPages(gate, settings.limits).routes(),
             *OperatorPages(gate, desk, given.parts, examination).routes(),
             *ReplayButton(gate, desk).routes(),
+            *ApiRoutes(ApiDoor(desk.store, access), desk, watching, given.redactor).routes(),
             *static_routes(),
         ]
         at = origin.At(Starlette(routes=routes), settings.public_url or "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 
 from markupsafe import Markup
@@ -37,6 +37,8 @@ MANY_ENTRIES = 2000
 """So many entries make a timeline in some 10 ms."""
 MOST_KEPT = 50  # sessions whose picture is kept without viewers
 MOST_ENTRIES_KEPT = 200_000  # in all of them
+TellSince = Callable[[int], Awaitable[tuple[bytes, int]]]
+"""Writes what changed after a line, and up to which line that is."""
 
 
 class Watched:
@@ -93,8 +95,13 @@ class Watched:
         known = column.isascii() and column.isdecimal() and len(column) < 4 and int(column) < len(self._columns)
         return self.transcript.talk.entries.get(self._columns[int(column)]) if known else None
 
-    async def stream(self, after: int) -> AsyncGenerator[bytes, None]:
-        """Yield everything that changed after that line, then each change, until the service stops."""
+    async def stream(
+        self, after: int, state: Callable[[], bytes] | None = None, since: TellSince | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield everything that changed after that line, then each change, until the service stops.
+
+        `state` and `since` write it in another form than a page's."""
+        state, since = state or (lambda: self._state), since or self._since
         self.viewers += 1
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._follow())
@@ -105,9 +112,9 @@ class Watched:
             while not self._closed:
                 news, fresh = self._news, b""
                 if seen != self._version:
-                    seen, fresh = self._version, self._state
+                    seen, fresh = self._version, state()
                 if self.seq > seq:
-                    lines, seq = await self._since(seq)
+                    lines, seq = await since(seq)
                     fresh += lines
                 if fresh:
                     yield fresh
@@ -177,16 +184,16 @@ class Watched:
             if (known := self._batches.get(seq)) is None:
                 upto = self.seq
                 left = [one for one in self.transcript.talk.since(seq) if one.changed <= upto]
-                portion = _portion(left, lambda _: 1, MOST_ENTRIES_TOLD)
-                html = await self.transcript.draw(portion)
-                portion = _portion(portion, lambda one: len(html[one.id]), MOST_TOLD)
-                shown = [{"id": one.id, "turn": one.turn, "html": html[one.id]} for one in portion]
-                upto = portion[-1].changed if len(portion) < len(left) else upto
+                few = portion(left, lambda _: 1, MOST_ENTRIES_TOLD)
+                html = await self.transcript.draw(few)
+                few = portion(few, lambda one: len(html[one.id]), MOST_TOLD)
+                shown = [{"id": one.id, "turn": one.turn, "html": html[one.id]} for one in few]
+                upto = few[-1].changed if len(few) < len(left) else upto
                 known = self._batches[seq] = event("lines", shown, upto), upto
             return known
 
 
-def _portion(
+def portion(
     left: Sequence[ConversationEntry], weight: Callable[[ConversationEntry], int], most: int
 ) -> Sequence[ConversationEntry]:
     """Take the first ones, without splitting the entries of a line; the next portion has the rest."""

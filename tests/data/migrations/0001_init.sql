@@ -119,8 +119,14 @@ INSERT INTO outside_services (installation_id, purpose, name, kind, address, sco
 credential_name, stored_by, stored_at) VALUES
     (21, 'registry', 'internal', 'npm', 'https://packages.example/npm/', '@acme', '{}', 'bearer', '', 'alice',
     1790000000.0);
+INSERT INTO bulletins (id, installation_id, receiver, event, session_id, turn, state, at, next_at) VALUES
+    ('msg_1', 21, 'chat', 'ended', 'abcd1234', 1, 'waiting', 1790000100.0, 1790000100.0);
 INSERT INTO shares (token_sha256, session_id, made_by, made_by_id, of_private, made_at, ends_at) VALUES
     ('ee', 'abcd1234', 'alice', 11, 1, 1790000000.0, 1790086400.0);
+INSERT INTO api_tokens (id, secret_sha256, installation_id, name, made_by, made_by_id, repositories, kinds, may_answer,
+    budget_usd, made_at, ends_at) VALUES
+    ('ab12cd34', 'ff', 21, 'ci', 'alice', 11, '[]', '["run"]', 0, 5.0, 1790000000.0, 1790086400.0);
+INSERT INTO api_requests (source, token_id, at) VALUES ('api:api-ab12cd34-1', 'ab12cd34', 1790000000.0);
 INSERT INTO visits (mark_sha256, user_id, login, began_at, ends_at) VALUES
     ('aa11', 11, 'alice', 1790001300.0, 1790030100.0);
 INSERT INTO requests (id, kind, body, state, created_at) VALUES

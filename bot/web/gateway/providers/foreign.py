@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from bot.vendors import identity
 from bot.web.gateway import clients, dialect, model_request
 from bot.web.gateway.dialect import Dialect
 from bot.web.gateway.providers import COUNT_TOKENS, AgentRequest, ProviderError, error_body
@@ -24,8 +24,6 @@ NEEDS = {"context_management": "context-management-2025-06-27"}
 OF_OUTPUT = {"task_budget": "task-budgets-2026-03-13"}
 """The same inside of `output_config`."""
 MOST_WORDS = 400
-SECRETIVE = re.compile(r"Credential=[^\s,]+|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\b\d{12}\b|\bprojects/[^/\s`']+")
-"""Parts of a signature, ids of keys, and the names of accounts and projects."""
 RETRY_AFTER = ("retry-after", "retry-after-ms")
 
 
@@ -66,8 +64,7 @@ encode = model_request.encode
 
 def words_of(said: str) -> str:
     """Return the provider's words on one line, without anything of a signature."""
-    plain = SECRETIVE.sub("[redacted]", said[: 4 * MOST_WORDS])
-    return "".join(letter for letter in plain if letter.isprintable())[:MOST_WORDS]
+    return identity.plain(said, MOST_WORDS)
 
 
 def refused(title: str, trouble: str, said: str, reason: str) -> ProviderError:
