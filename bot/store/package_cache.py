@@ -35,7 +35,7 @@ OpenBytes = io.BufferedReader | io.BytesIO
 FileState = tuple[int, int, int]
 """Inode, size and time of the last change."""
 HEAD_SIZE = 4096
-"""What the file of a question takes on a disk. Any number of questions may have the same bytes for an answer."""
+"""The bytes that a question's file takes on a disk. Any number of questions may have the same bytes for an answer."""
 _SHARE = 2
 """One account has at most this part of the room."""
 
@@ -48,7 +48,7 @@ class CachedHead(msgspec.Struct, frozen=True):
     content_type: str
     etag: str = ""
     url: str = ""
-    """Where it was found, after redirects: relative addresses in it start there."""
+    """Its address, after redirects: relative addresses in it start there."""
     at: float = 0.0
     """When the registry last said so."""
 
