@@ -15,7 +15,7 @@ IP = ipaddress.IPv4Address | ipaddress.IPv6Address
 _PLAIN = re.compile(r"[!-~]+")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _UNICAST = ipaddress.IPv6Network("2000::/3")
-"""What is routed in public. Beyond it are site-local, translated and local NAT64 addresses that may look public."""
+"""Public addresses of IPv6. Beyond them are site-local, translated and local NAT64 addresses that may look public."""
 _CLOUDS = frozenset({ipaddress.IPv4Address("168.63.129.16")})
 """Addresses that look public, but lead to the machine's own cloud: Azure's agent answers at this one."""
 

@@ -16,7 +16,6 @@ HOSTS = "hosts"
 """The option that names further hosts, to which the registry may redirect."""
 MOST_NAMED = 20
 _HOST = re.compile(r"(?:\*\.)?[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
-_SCOPE = re.compile(r"[A-Za-z0-9@._/*~-]{1,100}")
 
 
 def door(service: OutsideService, base: str = "", token: str = "") -> RegistryDoor:
@@ -45,7 +44,7 @@ def check(service: OutsideService) -> None:
     dialect, scopes, hosts = DIALECTS[service.kind], words(service.scope), words(service.options.get(HOSTS, ""))
     if scopes and not dialect.takes_scopes:
         raise UserError(f"A registry of the kind `{service.kind}` has no scopes.")
-    if len(scopes) > MOST_NAMED or not all(_SCOPE.fullmatch(one) for one in scopes):
+    if len(scopes) > MOST_NAMED or not all(len(one) <= 100 and dialect.scope_form.fullmatch(one) for one in scopes):
         raise UserError(f"Each scope must be {dialect.scope_words}. At most {MOST_NAMED}, separated by commas.")
     if len(hosts) > MOST_NAMED or not all(_HOST.fullmatch(one) for one in hosts):
         raise UserError(

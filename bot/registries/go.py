@@ -29,6 +29,7 @@ class GoDialect(RegistryDialect):
     name = "go"
     label = "a Go module proxy"
     scope_words = "the beginning of a module's path, such as `git.acme.example/pay`"
+    scope_form = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]*(?:/[A-Za-z0-9._~-]+)*(?:/\*?)?")
 
     def admits(self, method: str, path: str, query: str) -> RegistryTarget | None:
         if method not in READING or query:

@@ -25,6 +25,7 @@ class MavenDialect(RegistryDialect):
     name = "maven"
     label = "a Maven repository"
     scope_words = "the beginning of a group, such as `com.acme`"
+    scope_form = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*(?:\.\*)?")
 
     def admits(self, method: str, path: str, query: str) -> RegistryTarget | None:
         if method not in READING or query:

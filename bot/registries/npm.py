@@ -41,6 +41,7 @@ class NpmDialect(RegistryDialect):
     label = "an npm registry"
     files = (".tgz", ".tar.gz")
     scope_words = "an npm scope, such as `@acme`"
+    scope_form = re.compile(rf"@{_PLAIN}")
 
     def admits(self, method: str, path: str, query: str) -> RegistryTarget | None:
         if method == "POST":

@@ -34,6 +34,7 @@ class PypiDialect(RegistryDialect):
     label = "a PyPI registry"
     files = (".whl", ".tar.gz", ".tar.bz2", ".zip")
     scope_words = "a project's name or its beginning, such as `acme-*`"
+    scope_form = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\*?")
 
     def parts(self, address: str) -> tuple[str, str]:
         """Files lie beside the index: for `…/simple/`, the prefix is what holds both."""

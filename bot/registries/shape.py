@@ -12,6 +12,7 @@ Only `target.url` is fetched, and we wrote every character of it: no byte of the
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -127,6 +128,8 @@ class RegistryDialect(ABC):
     takes_scopes: ClassVar[bool] = True
     scope_words: ClassVar[str] = ""
     """Says what a scope looks like."""
+    scope_form: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
+    """A scope in another form would cover nothing, so others could answer for its packages."""
 
     def __init__(self, address: str) -> None:
         self.address = plain_prefix(address)

@@ -4,8 +4,8 @@
     packages/ACCOUNT/bytes/SHA256                    the bytes
     packages/arriving/…                              not complete yet; nobody reads these
 
-Bytes are named by their hash and hashed again before they are used, so a torn or damaged file is a miss. A large file is
-hashed again only after it has changed. One process holds a data directory, so the sizes in memory are true.
+Bytes are named by their hash and hashed again before they are used, so a torn or damaged file is a miss. A large file
+is hashed again only after it has changed. One process holds a data directory, so the sizes in memory are true.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OpenBytes = io.BufferedReader | io.BytesIO
 FileState = tuple[int, int, int]
 """Inode, size and time of the last change."""
 HEAD_SIZE = 4096
-"""What the file of a question takes on a disk. Any number of questions may have the same bytes for an answer."""
+"""The bytes that a question's file takes on a disk. Any number of questions may have the same bytes for an answer."""
 _SHARE = 2
 """One account has at most this part of the room."""
 
@@ -48,7 +48,7 @@ class CachedHead(msgspec.Struct, frozen=True):
     content_type: str
     etag: str = ""
     url: str = ""
-    """Where it was found, after redirects: relative addresses in it start there."""
+    """Its address, after redirects: relative addresses in it start there."""
     at: float = 0.0
     """When the registry last said so."""
 

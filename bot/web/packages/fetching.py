@@ -61,7 +61,7 @@ class PackageQuestion:
 
     @property
     def name(self) -> str:
-        """Name it in the cache. What one credential has read, another one may not: so it names the stored registry."""
+        """Name it in the cache, for this stored registry only: another one may have another credential."""
         one = self.registry.service
         return "\n".join((f"{one.installation} {one.name} {one.stored_at}", one.address, self.target.url, self.form))
 
