@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 FILE = Path(__file__).with_name("durations.txt")
-LEAST_SECONDS = 3
+LEAST_SECONDS = 1
 ROW = re.compile(r"([0-9.]+)s (?:call|setup|teardown) +(\S.*?) *\n?")
 
 

@@ -34,7 +34,8 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="As repositories name 
 def add(
     name: Name,
     on: Annotated[
-        str, typer.Option(help="Events of all repositories: ended, asks, over_budget; joined by commas.")
+        str,
+        typer.Option(metavar="EVENTS", help="Events of all repositories: ended, asks, over_budget; joined by commas."),
     ] = "",
     address_file: Annotated[Path | None, typer.Option(metavar="FILE", help="The file that holds the address.")] = None,
     installation: For = None,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bot.store.sessions import SessionSummary, Turn
 
 app = CommandGroup(help="List, show, read, stop and repeat sessions.")
+MOST_DIGITS = 10
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `sessions list` shows it.")]
 
 
@@ -99,12 +100,16 @@ async def _facts(store: Store, session_id: SessionId, terms: BudgetTerms) -> dic
 
 @app.command()
 def start(  # noqa: PLR0913, PLR0917 - typer reads its options here
-    repository: Annotated[str, typer.Argument(metavar="OWNER/NAME")],
-    number: Annotated[int, typer.Argument(min=1, help="The issue or pull request.")],
-    words: Annotated[str, typer.Argument(help="What to do; without words, the thread itself says it.")] = "",
-    kind: Annotated[str, typer.Option(help="run, ask, plan or review.")] = "run",
-    budget: Annotated[float | None, typer.Option(help="Dollars for this turn.")] = None,
-    url: Annotated[str, typer.Option(help="Where Forgehand runs; FORGEHAND_PUBLIC_URL otherwise.")] = "",
+    repository: Annotated[str, typer.Argument(metavar="REPOSITORY", help="OWNER/NAME of the repository.")],
+    number: Annotated[str, typer.Argument(metavar="NUMBER", help="The issue or pull request.")],
+    words: Annotated[
+        str, typer.Argument(metavar="WORDS", help="What to do; without words, the thread itself says it.")
+    ] = "",
+    kind: Annotated[str, typer.Option(metavar="KIND", help="run, ask, plan or review.")] = "run",
+    budget: Annotated[float | None, typer.Option(metavar="USD", help="Dollars for this turn.")] = None,
+    url: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where Forgehand runs; FORGEHAND_PUBLIC_URL otherwise.")
+    ] = "",
     token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The file with the token; FORGEHAND_API_TOKEN otherwise.")
     ] = None,
@@ -114,8 +119,10 @@ def start(  # noqa: PLR0913, PLR0917 - typer reads its options here
     """Start a turn through the API of a running Forgehand, in the name of the token's maker."""
     from bot.cli import api_client
 
+    if not (number.isascii() and number.isdigit() and 0 < len(number) < MOST_DIGITS and int(number)):
+        console.fail("NUMBER is the number of an issue or pull request, such as 12.", 2)
     values = settings.from_environment(config)
-    wish = {"repository": repository, "number": number, "prompt": words, "kind": kind, "budget_usd": budget}
+    wish = {"repository": repository, "number": int(number), "prompt": words, "kind": kind, "budget_usd": budget}
 
     async def ask() -> dict[str, Any]:
         token = api_client.read_token(token_file, values)

@@ -30,10 +30,14 @@ def create(  # noqa: PLR0913, PLR0917 - typer reads its options here
     name: Name,
     installation: Account,
     person: Annotated[str, typer.Option("--for", metavar="LOGIN", help="The person in whose name it asks.")],
-    repo: Annotated[list[str], typer.Option(help="A repository that it opens; give it once for each.")],
-    kind: Annotated[list[str], typer.Option(help="A kind of turn that it may start: run, ask, plan, review.")],
-    budget: Annotated[str, typer.Option(help="Dollars for all of its turns together.")],
-    days: Annotated[str, typer.Option(help="After how many days it ends.")] = "30",
+    repo: Annotated[
+        list[str], typer.Option(metavar="OWNER/NAME", help="A repository that it opens; give it once for each.")
+    ],
+    kind: Annotated[
+        list[str], typer.Option(metavar="KIND", help="A kind of turn that it may start: run, ask, plan, review.")
+    ],
+    budget: Annotated[str, typer.Option(metavar="USD", help="Dollars for all of its turns together.")],
+    days: Annotated[str, typer.Option(metavar="DAYS", help="After how many days it ends.")] = "30",
     may_answer: Annotated[bool, typer.Option("--may-answer", help="It may answer approvals.")] = False,
     config: Config = None,
 ) -> None:

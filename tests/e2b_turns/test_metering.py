@@ -74,13 +74,17 @@ async def test_the_sandbox_s_cost_stands_beside_the_model_s(cloud: tuple[World, 
     assert f"Its sandboxes cost **${usd:.2f}** on top of that." in world.replies()[1].body
     session = key_of(world).session
     [spent] = (await forgehand(world.environment, "spend", "--by", "session", "--json")).json
-    assert (spent["session"], spent["sandbox_usd"]) == (session, pytest.approx(usd))
+    assert (spent["session"], spent["sandbox_usd"]) == (session, pytest.approx(usd, abs=1e-6))
     assert spent["cost_usd"] > 0
     assert f"+ {usd:.4f} sandboxes" in (await forgehand(world.environment, "spend")).out
     shown = await forgehand(world.environment, "sessions", "show", session)
     assert f" + ${usd:.4f} sandbox" in shown.out
     [row] = (await forgehand(world.environment, "sandbox", "cost", "--json")).json
-    assert (row["session"], row["usd"], row["seconds"]) == (session, pytest.approx(usd), pytest.approx(counted))
+    assert (row["session"], row["usd"], row["seconds"]) == (
+        session,
+        pytest.approx(usd, abs=1e-6),
+        pytest.approx(counted),
+    )
     assert f"{usd:.4f} dollars" in (await forgehand(world.environment, "sandbox", "cost", "--by", "day")).out
 
 
