@@ -77,6 +77,8 @@ async def test_api_refuses_what_the_token_may_not_and_tells_strangers_nothing(wo
             answer = await program.get(path)
             assert answer.status_code == 404 and answer.json()["error"]["code"] == "not_found", "not one of its own"
         assert (await program.post(f"/sessions/{session}/stop")).status_code == 404
+        broken = await program.post("/sessions/two%0Alines/stop")
+        assert (broken.status_code, broken.json()["error"]["code"]) == (404, "not_found")
         hidden = [
             await program.post("/sessions", {"repository": name, "number": 1, "kind": "ask"})
             for name in ("octo-org/secret", "octo-org/no-such")

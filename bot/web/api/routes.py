@@ -57,7 +57,9 @@ class ApiRoutes:
             Route(f"{at}/approvals", opened(self._reply), methods=["POST"]),
         ]
         handlers = {HTTPException: _unrouted, Exception: _broken}
-        return [Mount(PREFIX, Starlette(routes=paths, exception_handlers=handlers))]  # type: ignore[arg-type]
+        mount = Mount(PREFIX, Starlette(routes=paths, exception_handlers=handlers))  # type: ignore[arg-type]
+        mount.path_regex = re.compile(mount.path_regex.pattern, re.DOTALL)  # also with a line break
+        return [mount]
 
     async def _described(self, request: Request) -> Response:
         return Response(openapi.document(), media_type="application/json")

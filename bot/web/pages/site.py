@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -69,7 +70,9 @@ class Site:
         self._watching: Watching | None = None
 
     def routes(self) -> list[BaseRoute]:
-        return [Mount("/", app=self)]  # takes every path that is left
+        mount = Mount("/", app=self)  # takes every path that is left, also those with a line break in them
+        mount.path_regex = re.compile(mount.path_regex.pattern, re.DOTALL)
+        return [mount]
 
     def doubt(self, person: int | None) -> None:
         """Ask GitHub again what this person (None: everyone) may see, even for open streams."""
